@@ -26,7 +26,7 @@ Maker = Callable[[], dict[str, Any]]
 def chosen(
     sizes: Sequence[str], scenarios: Sequence[str], seeds: Sequence[int], odd: Sequence[str], racks: int | None = None
 ) -> dict[str, Maker]:
-    """Names and makers of the instances, in the order of the report; ``racks`` in place of those of each size."""
+    """Names and makers of the instances, in the order of the report; ``racks`` replaces the racks of each size."""
     makers: dict[str, Maker] = {}
     for size in sizes:
         for scenario in scenarios:
@@ -39,7 +39,7 @@ def chosen(
 def plan_and_judge(
     instance: Path, folder: Path, options: Sequence[str], *, steps: int, resume: bool = False
 ) -> dict[str, str]:
-    """Plan one instance in a process of its own, unless it is to be resumed and has a result; judge it; its row."""
+    """Plan one instance in its own process, judge the plan and return the row. With ``resume``, a result is reused."""
     if not (resume and (folder / "result.json").exists()):
         command = [sys.executable, str(HOME / "benchmarks/run.py"), str(instance), str(folder), *options]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
@@ -53,45 +53,45 @@ def plan_and_judge(
 
 
 def machine(remark: str) -> str:
-    """Where the figures come from, and what else is to be said."""
-    here = f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}."
-    return textwrap.fill(f"{here} {remark}".strip(), 120, break_long_words=False, break_on_hyphens=False)
+    """The machine of the measurement, and the remark."""
+    measured_on = f"Measured on {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}."
+    return textwrap.fill(f"{measured_on} {remark}".strip(), 120, break_long_words=False, break_on_hyphens=False)
 
 
 def parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
-    """Options, and what is passed on to spark-submit.sh."""
+    """Options, and the options that are passed on to spark-submit.sh."""
     parser = argparse.ArgumentParser(
         prog="benchmarks/bench.sh",
         description="Generate instances, plan and judge them; other options go to spark-submit.sh.",
     )
     parser.add_argument("--sizes", nargs="*", choices=SIZES, default=["S", "M"])
     parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
-    parser.add_argument("--racks", type=int, help="so many racks in place of each size's own; not for uneven")
+    parser.add_argument("--racks", type=int, help="number of racks, instead of the size's own; not for uneven")
     parser.add_argument("--seeds", nargs="*", type=int, default=[1])
     parser.add_argument("--odd", nargs="*", choices=ODD, default=list(ODD), help="instances of unusual shape")
     parser.add_argument("--steps", type=int, default=0, help="the judge's own dual bound: 300 take minutes at M")
-    parser.add_argument("--work", type=Path, default=HOME / ".build/benchmarks", help="where instances and runs lie")
-    parser.add_argument("--resume", action="store_true", help="plan only what has no result in the work folder yet")
+    parser.add_argument("--work", type=Path, default=HOME / ".build/benchmarks", help="folder of instances and runs")
+    parser.add_argument("--resume", action="store_true", help="plan only instances without a result in the work folder")
     parser.add_argument("--report", type=Path, default=HOME / "docs/benchmark.md", help="the page to write")
-    parser.add_argument("--keep", action="store_true", help="other instances that are on the page stay there")
-    parser.add_argument("--remark", default="", help="sentences for the page, on when and how it was measured")
+    parser.add_argument("--keep", action="store_true", help="keep other instances that are on the page")
+    parser.add_argument("--remark", default="", help="sentences for the page about the measurement")
     return parser.parse_known_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run everything; show each row and write the page as it comes; 1 when an instance could not be planned."""
-    asked, options = parse(arguments)
-    kept = rows_of(asked.report.read_text(encoding="utf-8")) if asked.keep else []
+    """Run everything, print each row and update the page after it; returns 1 if an instance could not be planned."""
+    parsed, options = parse(arguments)
+    old_rows = rows_of(parsed.report.read_text(encoding="utf-8")) if parsed.keep else []
     rows = []
-    for name, make in chosen(asked.sizes, asked.scenarios, asked.seeds, asked.odd, asked.racks).items():
-        instance = asked.work / "instances" / f"{name}.json"
+    for name, make in chosen(parsed.sizes, parsed.scenarios, parsed.seeds, parsed.odd, parsed.racks).items():
+        instance = parsed.work / "instances" / f"{name}.json"
         instance.parent.mkdir(parents=True, exist_ok=True)
         instance.write_text(json.dumps(make()), encoding="utf-8")
-        rows.append(plan_and_judge(instance, asked.work / name, options, steps=asked.steps, resume=asked.resume))
-        asked.report.write_text(document(merged(kept, rows), machine(asked.remark)), encoding="utf-8")
+        rows.append(plan_and_judge(instance, parsed.work / name, options, steps=parsed.steps, resume=parsed.resume))
+        parsed.report.write_text(document(merged(old_rows, rows), machine(parsed.remark)), encoding="utf-8")
         print(f"{name}: {rows[-1]['moves']} moves, gap {rows[-1]['gap %']} %", file=sys.stderr, flush=True)
     print(aligned(rows))
-    print(f"\nwritten: {asked.report}")
+    print(f"\nwritten: {parsed.report}")
     return int(any(r["gap %"] == r["TB moved"] == "-" for r in rows))
 
 

@@ -1,7 +1,7 @@
-"""What each part of the solver is worth: the same instances with one part changed; ``python -m benchmarks.ablations``.
+"""Measure the value of each solver part: the same instances, one part changed; ``python -m benchmarks.ablations``.
 
-Without Spark (``benchmarks.planned``): seconds are those of the shards alone. A command that is ended goes on where it
-was: what it has measured is kept until the code changes.
+It runs without Spark (``benchmarks.planned``), so CPU seconds are those of the shards only. An interrupted command
+continues where it stopped: its results are stored until the code changes.
 """
 
 import argparse
@@ -34,30 +34,30 @@ from setup.paths import BUILD, HOME
 INTRO = """\
 # Ablations
 
-Made by `python -m benchmarks.ablations`: the solver as it is, and with one part changed, on instances of
-`benchmarks/generate.py` and `benchmarks/odd.py` with the seeds of the [benchmark](benchmark.md), and on 300 small
-clusters with all that can be asked for (`benchmarks/small_fleet.py`), without Spark. A cell holds the gap to the best
-bound of the plan as it is, in percent; the replicas moved; and the CPU seconds of the shards. *outside* counts clusters
-with brokers that stay outside their bands: a plan that leaves more load outside may copy less. Where -100 % stands, no
-shard was solved in the time that a program may take, and nothing is moved (finding `shard_out_of_time`). Of the 300,
-all is summed. Of the instances above size S, M-drift alone is here: every variant solves every instance anew.
+Made by `python -m benchmarks.ablations`, without Spark. It runs the solver as it is, and with one part changed, on
+instances of `benchmarks/generate.py` and `benchmarks/odd.py` with the seeds of the [benchmark](benchmark.md), and on
+300 small clusters with requests of every kind (`benchmarks/small_fleet.py`). A cell has the gap to the best bound of
+the solver as it is, in percent; the replicas moved; and the CPU seconds of the shards. *outside* counts clusters with
+brokers outside their bands: a plan that leaves more load outside may copy less. With -100 % no shard was solved within
+the time limit of a linear program, and nothing is moved (finding `shard_out_of_time`). The figures of the 300 clusters
+are sums. M-drift is the only instance above size S, because every variant solves every instance again.
 
 """
 ENDING = """\
-## What seems not to pay
+## Parts with little effect
 
-Parts without which no instance of this page loses a hundredth of a percent of its best bound, in bytes copied or
-proven, and no load more is outside the bands: the worst loss; the CPU of the shards without the part against the
-solver as it is; and the rare input that the part insures against. None is deleted for this page alone.
+Without these parts no instance of this page loses 0.01 % of its best bound, in bytes copied or proven, and no more
+load is outside the bands. The columns are the worst loss, the CPU time of the shards without the part, relative to the
+solver as it is, and the rare input for which the part is needed. This page alone is no reason to delete a part.
 
 """
-# A part does not pay where a plan without it loses less than this on every instance, in percentage points.
+# A part has little effect if a plan without it loses less than this on every instance, in percentage points.
 LITTLE_PERCENT = 0.01
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One change: fields of the tuning and knobs of the solver, and what the part that is changed insures against."""
+    """One change of tuning fields and solver knobs, and the input for which the changed part is needed."""
 
     name: str
     insures: str = ""
@@ -73,11 +73,10 @@ class Variant:
         return replace(settings, solver=replace(settings.solver, **dict(self.knobs)))
 
 
-# A part that is left out has 0, or infinity where it is a threshold; other numbers lie some steps from what was tuned.
+# A part is turned off by 0, or by infinity for a threshold. Other values differ by some steps from the tuned value.
 NO_TIE_BREAK = tuple((name, 0.0) for name in ("tie_break", "few_moves_tie_break", "gap_tie_break"))
 ONE_PRICE = tuple((name, (TUNED.bytes_price,)) for name in ("plan_prices", "short_curve_prices", "curve_prices"))
 VARIANTS = (
-    # As many brokers, candidates and prices as each says.
     Variant("as it is"),
     Variant(
         "random shards",
@@ -144,7 +143,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Measured:
-    """What one variant came to on one instance.
+    """The result of one variant on one instance.
 
     Parameters
     ----------
@@ -166,46 +165,46 @@ Measure = Callable[[Variant], Measured]
 
 
 def together(outcomes: Sequence[Outcome]) -> Measured:
-    """Several plans as one."""
+    """The sum of several plans."""
     return Measured(
-        moved_bytes=sum(found.moved_bytes for found in outcomes),
-        bound_bytes=sum(found.bound_bytes for found in outcomes),
-        moves=sum(found.moves for found in outcomes),
-        cpu_seconds=sum(found.cpu_seconds for found in outcomes),
-        outside=sum(found.violation > SETTLED for found in outcomes),
-        violation=sum(found.violation for found in outcomes),
+        moved_bytes=sum(outcome.moved_bytes for outcome in outcomes),
+        bound_bytes=sum(outcome.bound_bytes for outcome in outcomes),
+        moves=sum(outcome.moves for outcome in outcomes),
+        cpu_seconds=sum(outcome.cpu_seconds for outcome in outcomes),
+        outside=sum(outcome.violation > SETTLED for outcome in outcomes),
+        violation=sum(outcome.violation for outcome in outcomes),
     )
 
 
 def of_instance(instance: Mapping[str, Any], settings: Settings) -> Measure:
-    """Plans one instance."""
+    """A function that plans one instance."""
     cluster = cluster_of(instance, CLUSTER)
-    asked = replace(settings, policy=policy_of(instance, settings.policy))
-    return lambda variant: together([solve(cluster, variant.settings(asked), variant.tuned())])
+    instance_settings = replace(settings, policy=policy_of(instance, settings.policy))
+    return lambda variant: together([solve(cluster, variant.settings(instance_settings), variant.tuned())])
 
 
 def of_fleet() -> Measure:
-    """Plans the 300 small clusters, those under one policy as one fleet."""
+    """A function that plans the 300 small clusters, one fleet per policy."""
 
     def measure(variant: Variant) -> Measured:
         outcomes: list[Outcome] = []
         for number in range(POLICIES):
             settings, clusters = policy_fleet(number)
-            rows = [{**row, "cluster_id": name} for name, one in clusters.items() for row in one.partitions]
-            brokers = {name: to_brokers(pd.DataFrame(one.brokers)) for name, one in clusters.items()}
-            found = solve_fleet(pd.DataFrame(rows), brokers, variant.settings(settings), variant.tuned())
-            outcomes += found.values()
+            rows = [{**row, "cluster_id": name} for name, result in clusters.items() for row in result.partitions]
+            brokers = {name: to_brokers(pd.DataFrame(result.brokers)) for name, result in clusters.items()}
+            results = solve_fleet(pd.DataFrame(rows), brokers, variant.settings(settings), variant.tuned())
+            outcomes += results.values()
         return together(outcomes)
 
     return measure
 
 
-def cell(found: Measured, as_it_is: Measured) -> str:
-    """Gap, moves and seconds of one plan."""
-    broken = f", {found.outside} outside" if found.outside else ""
-    gap = gap_percent(found.moved_bytes, as_it_is.bound_bytes)
-    told = "no bound" if gap is None else f"{gap:.3f} %"
-    return f"{told} / {found.moves} / {found.cpu_seconds:.1f}{broken}"
+def cell(result: Measured, as_it_is: Measured) -> str:
+    """Gap, moves and CPU seconds of one plan."""
+    broken = f", {result.outside} outside" if result.outside else ""
+    gap = gap_percent(result.moved_bytes, as_it_is.bound_bytes)
+    gap_text = "no bound" if gap is None else f"{gap:.3f} %"
+    return f"{gap_text} / {result.moves} / {result.cpu_seconds:.1f}{broken}"
 
 
 def table(names: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
@@ -214,43 +213,45 @@ def table(names: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def of_no_use(found: Mapping[str, Sequence[Measured]]) -> Mapping[str, Sequence[str]]:
-    """Variants that lose next to nothing on any instance: the worst loss, the CPU that they take, what they risk.
+def without_effect(results: Mapping[str, Sequence[Measured]]) -> Mapping[str, Sequence[str]]:
+    """Variants with little loss on every instance: worst loss, relative CPU time, and the input that needs the part.
 
-    Those of a bound are judged by the bound: a variant that proves less loses as much as the plan's gap grows.
+    A variant that changes a bound is judged by the bound: its loss is the growth of the plan's gap.
     """
-    as_it_is, rows = found[VARIANTS[0].name], {}
-    total = sum(one.cpu_seconds for one in as_it_is)
+    as_it_is, rows = results[VARIANTS[0].name], {}
+    total = sum(result.cpu_seconds for result in as_it_is)
     for variant in VARIANTS[1:]:
-        pairs = list(zip(found[variant.name], as_it_is, strict=True))
-        loss = max(lost_percent(one, usual) for one, usual in pairs)
-        holds = all(one.violation <= usual.violation + SETTLED for one, usual in pairs)
+        pairs = list(zip(results[variant.name], as_it_is, strict=True))
+        loss = max(loss_percent(result, reference) for result, reference in pairs)
+        holds = all(result.violation <= reference.violation + SETTLED for result, reference in pairs)
         if variant.insures and loss < LITTLE_PERCENT and holds:
-            share = 100 * sum(one.cpu_seconds for one, _ in pairs) / max(total, 1e-9)
+            share = 100 * sum(result.cpu_seconds for result, _ in pairs) / max(total, 1e-9)
             rows[variant.name] = [f"{loss:.3f}", f"{share:.0f}", variant.insures]
     return rows
 
 
-def lost_percent(found: Measured, as_it_is: Measured) -> float:
-    """What a change loses against the solver as it is, in bytes copied or proven, in percent of the best bound."""
+def loss_percent(result: Measured, as_it_is: Measured) -> float:
+    """The loss against the solver as it is, in bytes copied or proven, in percent of the best bound."""
     bound = max(as_it_is.bound_bytes, 1)
-    copied, proven = found.moved_bytes - as_it_is.moved_bytes, as_it_is.bound_bytes - found.bound_bytes
+    copied, proven = result.moved_bytes - as_it_is.moved_bytes, as_it_is.bound_bytes - result.bound_bytes
     return 100 * max(copied, proven) / bound
 
 
-def document(groups: Mapping[str, Sequence[str]], found: Mapping[str, Sequence[Measured]]) -> str:
-    """The page: a table for each group of instances, in the order in which they were measured, and the ending."""
-    sections, first = [INTRO], 0
+def document(groups: Mapping[str, Sequence[str]], results: Mapping[str, Sequence[Measured]]) -> str:
+    """The page: a table for each group of instances in the order of measurement, and the ending."""
+    sections, offset = [INTRO], 0
     for title, names in groups.items():
-        here = slice(first, first + len(names))
-        as_it_is = found[VARIANTS[0].name][here]
+        columns = slice(offset, offset + len(names))
+        as_it_is = results[VARIANTS[0].name][columns]
         rows = {
-            name: [cell(one, usual) for one, usual in zip(measured[here], as_it_is, strict=True)]
-            for name, measured in found.items()
+            name: [cell(result, reference) for result, reference in zip(measured[columns], as_it_is, strict=True)]
+            for name, measured in results.items()
         }
         sections.append(f"## {title}\n\n{table(names, rows)}\n")
-        first += len(names)
-    sections.append(ENDING + table(["worst loss, %", "CPU of the shards, %", "insures against"], of_no_use(found)))
+        offset += len(names)
+    sections.append(
+        ENDING + table(["worst loss, %", "CPU of the shards, %", "insures against"], without_effect(results))
+    )
     return "".join(sections)
 
 
@@ -261,65 +262,67 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Unusual shapes": list(ODD),
     "300 small clusters": ["fleet"],
 }
-SEED = 1  # that of the benchmark's page
+SEED = 1  # the seed of the benchmark page
 
 
 def measure_of(name: str, settings: Settings) -> Measure:
-    """Plans the instance of a name in ``GROUPS``."""
+    """A function that plans the instance with this name in ``GROUPS``."""
     if name == "fleet":
         return of_fleet()
     size, _, scenario = name.partition("-")
     return of_instance(generate(size, scenario, SEED) if scenario else generate_odd(name, SEED), settings)
 
 
-class Kept:
-    """What has been measured, a line of JSON each: by instance and variant, and by the code that it holds for."""
+class ResultStore:
+    """Stored results, one JSON line each, by code version, instance and variant."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._code = path, _code()
         path.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        # The last line may be cut off: what follows must not be joined to it.
+        # The last line may be incomplete; new lines must not be appended to it.
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
             path.write_text(whole, encoding="utf-8")
         rows = (json.loads(line) for line in whole.splitlines())
-        self._found = {tuple(row["key"]): Measured(**row["measured"]) for row in rows}
+        self._results = {tuple(row["key"]): Measured(**row["measured"]) for row in rows}
 
     def of(self, name: str, variant: Variant, measure: Callable[[], Measure]) -> Measured:
-        """What a variant came to on an instance: as kept, else measured now and kept."""
+        """The result of a variant on an instance: stored, or measured now and stored."""
         key = (self._code, name, repr(variant))
-        if key not in self._found:
-            self._found[key] = measure()(variant)
+        if key not in self._results:
+            self._results[key] = measure()(variant)
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "measured": asdict(self._found[key])}) + "\n")
-        return self._found[key]
+                file.write(json.dumps({"key": key, "measured": asdict(self._results[key])}) + "\n")
+        return self._results[key]
 
 
 def _code() -> str:
-    """Names the solver and what makes the instances by their content; variants name themselves."""
-    here = Path(__file__)
-    makers = sorted(str(path.relative_to(HOME)) for path in here.parent.glob("*.py") if path.name != here.name)
+    """A hash of the solver and of the code that makes the instances. Variants are part of the key."""
+    this_file = Path(__file__)
+    makers = sorted(
+        str(path.relative_to(HOME)) for path in this_file.parent.glob("*.py") if path.name != this_file.name
+    )
     return code_version() + digest(HOME, makers)
 
 
-def asked_for(names: Sequence[str]) -> dict[str, list[str]]:
-    """The instances of these names, in the order of ``GROUPS``; of no name: all."""
-    wanted = {title: [name for name in known if not names or name in names] for title, known in GROUPS.items()}
-    return {title: some for title, some in wanted.items() if some}
+def instances_of(names: Sequence[str]) -> dict[str, list[str]]:
+    """The instances with these names, in the order of ``GROUPS``; without names all instances."""
+    selected = {title: [name for name in known if not names or name in names] for title, known in GROUPS.items()}
+    return {title: names for title, names in selected.items() if names}
 
 
-def measured(names: Sequence[str], kept: Kept) -> dict[str, list[Measured]]:
-    """What every variant comes to on the instances."""
+def measured(names: Sequence[str], store: ResultStore) -> dict[str, list[Measured]]:
+    """Measure every variant on the instances."""
     settings = build(read_toml(HOME / "conf/default.toml"))
-    found: dict[str, list[Measured]] = {variant.name: [] for variant in VARIANTS}
+    results: dict[str, list[Measured]] = {variant.name: [] for variant in VARIANTS}
     for name in names:
         measure = cache(lambda name=name: measure_of(name, settings))
         for variant in VARIANTS:
-            one = kept.of(name, variant, measure)
-            found[variant.name].append(one)
-            sys.stderr.write(f"{name}, {variant.name}: {cell(one, found[VARIANTS[0].name][-1])}\n")
-    return found
+            result = store.of(name, variant, measure)
+            results[variant.name].append(result)
+            sys.stderr.write(f"{name}, {variant.name}: {cell(result, results[VARIANTS[0].name][-1])}\n")
+    return results
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -328,13 +331,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations", description=__doc__)
     parser.add_argument("instances", nargs="*", metavar="INSTANCE", help=f"of {', '.join(known)}; without one: all")
     parser.add_argument("--report", type=Path, default=HOME / "docs/ablations.md")
-    parser.add_argument("--kept", type=Path, default=BUILD / "ablations.jsonl", help="where what was measured is kept")
-    asked = parser.parse_args(arguments)
-    if unknown := sorted(set(asked.instances) - set(known)):
+    parser.add_argument("--kept", type=Path, default=BUILD / "ablations.jsonl", help="file of the stored results")
+    parsed = parser.parse_args(arguments)
+    if unknown := sorted(set(parsed.instances) - set(known)):
         parser.error(f"{', '.join(unknown)}: known are {', '.join(known)}")
-    groups = asked_for(asked.instances)
-    found = measured([name for names in groups.values() for name in names], Kept(asked.kept))
-    asked.report.write_text(document(groups, found), encoding="utf-8")
+    groups = instances_of(parsed.instances)
+    results = measured([name for names in groups.values() for name in names], ResultStore(parsed.kept))
+    parsed.report.write_text(document(groups, results), encoding="utf-8")
     return 0
 
 

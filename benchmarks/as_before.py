@@ -1,14 +1,14 @@
-"""Whether plans are what they were: ``python -m benchmarks.as_before record`` before a change, ``compare`` after it.
+"""Check that a change leaves plans equal: ``python -m benchmarks.as_before record`` before it, ``compare`` after it.
 
-Every column of every table from the snapshot to the waves is digested, in the order of the table's key, less what may
-differ between two runs of the same code; so are the sizes of the linear programs. A column that is new or gone is told
-apart from one whose values changed. What was recorded lies in ``.build/as-before.json``.
+It makes a digest of every column of every table from the snapshot to the waves, in the order of the table's key, except
+columns that may differ between two runs of the same code; and of the sizes of the linear programs. New, removed and
+changed columns are reported separately. The record is ``.build/as-before.json``.
 
 sample      the bundled sample cluster
-S-expand    one small cluster, as a job of its own
+S-expand    one small cluster, in its own job
 S, M, XL    instances of ``benchmarks.generate``, each size as one fleet
 odd         instances of ``benchmarks.odd``
-fleet       300 small clusters with all that can be asked for, from the snapshot on (``benchmarks.fuzz.odd_clusters``)
+fleet       300 small clusters with requests of every kind, from the snapshot on (``benchmarks.fuzz.odd_clusters``)
 programs    sizes of all linear programs of S and M, without Spark
 """
 
@@ -48,32 +48,32 @@ Digests = dict[str, dict[str, Columns]]
 
 
 def digest(table: str, rows: Sequence[Row]) -> Columns:
-    """What each column of a table holds, in the order of the table's key; and how many rows there are."""
+    """A digest of each column, with the rows in the order of the table's key; and the number of rows."""
     contract = schemas.ALL[table]
     ordered = sorted(rows, key=lambda row: repr([row[name] for name in ("cluster_id", *contract.key)]))
     names = [column.name for column in contract.columns if column.name not in (*contract.volatile, "run_id")]
-    told = {name: sha256(repr([row[name] for row in ordered]).encode()).hexdigest()[:16] for name in names}
-    return {"(rows)": str(len(rows)), **told}
+    column_digests = {name: sha256(repr([row[name] for row in ordered]).encode()).hexdigest()[:16] for name in names}
+    return {"(rows)": str(len(rows)), **column_digests}
 
 
 def by_cluster(table: str, rows: Sequence[Row]) -> Iterator[tuple[str, Columns]]:
     """Digest of a table, cluster by cluster."""
     by = itemgetter("cluster_id")
-    for cluster, mine in groupby(sorted(rows, key=by), by):
-        yield cluster, digest(table, list(mine))
+    for cluster, cluster_rows in groupby(sorted(rows, key=by), by):
+        yield cluster, digest(table, list(cluster_rows))
 
 
 def of_warehouse(warehouse: Path) -> Digests:
     """Digests of all tables of a run."""
-    found: Digests = {}
+    digests: Digests = {}
     for table in TABLES:
         for cluster, columns in by_cluster(table, read_table(warehouse, table)):
-            found.setdefault(cluster, {})[table] = columns
-    return found
+            digests.setdefault(cluster, {})[table] = columns
+    return digests
 
 
 def configuration(instances: Mapping[str, Instance], bands: Mapping[str, float], folder: Path) -> str:
-    """The TOML of a fleet; inputs are written beside it."""
+    """The TOML of a fleet; its inputs are written to ``folder``."""
     lines = []
     for name, instance in instances.items():
         source = folder / "input" / name
@@ -89,17 +89,17 @@ def configuration(instances: Mapping[str, Instance], bands: Mapping[str, float],
 
 
 def of_instances(instances: Mapping[str, Instance]) -> Digests:
-    """Plan instances, those with the same bands as one fleet."""
+    """Plan instances; those with the same bands are one fleet."""
 
     def bands(name: str) -> list[tuple[str, float]]:
         return sorted((instances[name].get("meta", {}).get("bands") or {}).items())
 
-    found: Digests = {}
+    digests: Digests = {}
     for widths, names in groupby(sorted(instances, key=bands), bands):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             config = folder / "fleet.toml"
-            config.write_text(configuration({one: instances[one] for one in names}, dict(widths), folder))
+            config.write_text(configuration({name: instances[name] for name in names}, dict(widths), folder))
             code = subprocess.run(
                 [str(HOME / "spark-submit.sh"), "pipeline", "--config", str(config), "--run-id", RUN],
                 stdout=subprocess.DEVNULL,
@@ -107,15 +107,15 @@ def of_instances(instances: Mapping[str, Instance]) -> Digests:
             ).returncode
             if code:
                 raise SystemExit(f"the run ended with {code}")
-            found |= of_warehouse(folder / "warehouse")
-    return found
+            digests |= of_warehouse(folder / "warehouse")
+    return digests
 
 
 def of_sample() -> Digests:
     """Plan the bundled sample."""
     with tempfile.TemporaryDirectory() as name:
-        where = ["--warehouse", f"{name}/warehouse", "--output", f"{name}/out", "--run-id", RUN]
-        command = [str(HOME / "spark-submit.sh"), "pipeline", "--config", str(HOME / "conf/sample.toml"), *where]
+        folders = ["--warehouse", f"{name}/warehouse", "--output", f"{name}/out", "--run-id", RUN]
+        command = [str(HOME / "spark-submit.sh"), "pipeline", "--config", str(HOME / "conf/sample.toml"), *folders]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         return of_warehouse(Path(name) / "warehouse")
 
@@ -126,7 +126,7 @@ def generated(size: str, scenarios: Sequence[str], seeds: Sequence[int]) -> dict
 
 
 def of_fleet() -> Digests:
-    """The 300 small clusters, those under one policy together."""
+    """The 300 small clusters; those with the same policy are one fleet."""
     return {
         name: {table: digest(table, rows) for table, rows in tables.items()} for name, tables in planned_fleet().items()
     }
@@ -151,49 +151,49 @@ GROUPS: Mapping[str, Callable[[], Digests]] = {
 
 
 def differences(before: Mapping[str, Mapping[str, Columns]], after: Digests) -> Iterator[str]:
-    """What differs, a line for each table of each cluster."""
+    """The differences, one line per table of a cluster."""
     for cluster in sorted({*before, *after}):
         for table in sorted({*before.get(cluster, {}), *after.get(cluster, {})}):
             old, new = before.get(cluster, {}).get(table, {}), after.get(cluster, {}).get(table, {})
-            told = {
+            changes = {
                 "changed": [name for name in old if name in new and old[name] != new[name]],
                 "new": [name for name in new if name not in old],
                 "gone": [name for name in old if name not in new],
             }
-            if any(told.values()):
-                words = "; ".join(f"{what}: {', '.join(names)}" for what, names in told.items() if names)
+            if any(changes.values()):
+                words = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in changes.items() if names)
                 yield f"{cluster} {table}: {words}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Record or compare; 1 when something differs, 2 where there is no record to compare with."""
+    """Record or compare; returns 1 if something differs, 2 if there is no record to compare with."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.as_before", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=("record", "compare"))
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--file", type=Path, default=HOME / ".build/as-before.json")
-    asked = parser.parse_args(arguments)
-    recorded: dict[str, Digests] = json.loads(asked.file.read_text()) if asked.file.exists() else {}
-    missing = [group for group in asked.only if group not in recorded]
-    if asked.what == "compare" and missing:
-        command = shlex.join([*parser.prog.split(), "record", "--only", *missing, "--file", str(asked.file)])
+    parsed = parser.parse_args(arguments)
+    recorded: dict[str, Digests] = json.loads(parsed.file.read_text()) if parsed.file.exists() else {}
+    missing = [group for group in parsed.only if group not in recorded]
+    if parsed.what == "compare" and missing:
+        command = shlex.join([*parser.prog.split(), "record", "--only", *missing, "--file", str(parsed.file)])
         names = ", ".join(missing)
-        parser.error(f"{asked.file} has no record of {names}: on the code before the change, run {command}")
+        parser.error(f"{parsed.file} has no record of {names}: on the code before the change, run {command}")
     differs = 0
-    for group in asked.only:
+    for group in parsed.only:
         began = time.monotonic()
-        found = GROUPS[group]()
-        took = f"{time.monotonic() - began:.0f} s"
-        if asked.what == "record":
-            recorded[group] = found
-            asked.file.parent.mkdir(parents=True, exist_ok=True)
-            asked.file.write_text(json.dumps(recorded, indent=1), encoding="utf-8")
-            print(f"{group}: recorded, {took}", flush=True)
+        digests = GROUPS[group]()
+        duration = f"{time.monotonic() - began:.0f} s"
+        if parsed.what == "record":
+            recorded[group] = digests
+            parsed.file.parent.mkdir(parents=True, exist_ok=True)
+            parsed.file.write_text(json.dumps(recorded, indent=1), encoding="utf-8")
+            print(f"{group}: recorded, {duration}", flush=True)
             continue
-        lines = list(differences(recorded[group], found))
+        lines = list(differences(recorded[group], digests))
         differs += len(lines)
-        print(f"{group}: {'as before' if not lines else f'{len(lines)} tables differ'}, {took}", flush=True)
+        print(f"{group}: {'as before' if not lines else f'{len(lines)} tables differ'}, {duration}", flush=True)
         for line in lines:
             print(f"  {line}", flush=True)
     return int(differs > 0)

@@ -1,4 +1,4 @@
-"""What the judge reads: an instance and a plan, as arrays. Shares no code with the planner."""
+"""An instance and a plan as arrays, for the judge. It shares no code with the planner."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Case:
     Parameters
     ----------
     broker_ids, rack : (B,) int64
-        ``rack`` counts from 0; a broker without a rack is a rack of its own where no broker has one.
+        ``rack`` counts from 0; if no broker has a rack, each broker is its own rack.
     stays : (B,) bool
         False for brokers that a plan must empty.
     disk_mb, in_kbps : (B,) float64
@@ -111,24 +111,24 @@ def load_case(path: Path) -> Case:
 
 
 def apply_plan(case: Case, plan: Mapping[str, Any]) -> tuple[Ints, list[str]]:
-    """Replicas after a reassignment document, and what it says that can't be applied.
+    """Replicas after a reassignment document, and its entries that can't be applied.
 
     Parameters
     ----------
     case : Case
     plan : mapping
-        ``{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}``; what it does not name stays.
+        ``{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}``; all other partitions stay.
     """
     row = {name: i for i, name in enumerate(case.names)}
     at = {int(b): i for i, b in enumerate(case.broker_ids)}
     lists = [[int(b) for b in r if b >= 0] for r in case.replicas]
-    errors, named = [], set()
+    errors, seen_names = [], set()
     for entry in plan["partitions"]:
         name = (entry["topic"], entry["partition"])
         unknown = [b for b in entry["replicas"] if b not in at]
-        if name not in row or name in named or unknown or not entry["replicas"]:
+        if name not in row or name in seen_names or unknown or not entry["replicas"]:
             errors.append(f"{name[0]}-{name[1]} {entry['replicas']}: unknown, repeated or empty")
             continue
-        named.add(name)
+        seen_names.add(name)
         lists[row[name]] = [at[b] for b in entry["replicas"]]
     return matrix(lists), errors

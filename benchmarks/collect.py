@@ -1,4 +1,4 @@
-"""What a benchmark run left behind, as plan.json and result.json: ``python -m benchmarks.collect INSTANCE OUTDIR``."""
+"""Write plan.json and result.json of a benchmark run: ``python -m benchmarks.collect INSTANCE OUTDIR``."""
 
 import argparse
 import json
@@ -12,11 +12,11 @@ from benchmarks.tables import read_table
 
 MIB = 2**20  # bytes in the MB of an instance
 STATUS = {0: "planned", 3: "refused"}  # by exit code
-EMPTY_PLAN: dict[str, Any] = {"version": 1, "partitions": []}  # version of Kafka's document, not of ours
+EMPTY_PLAN: dict[str, Any] = {"version": 1, "partitions": []}  # version of Kafka's document format
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, or None when it is not there."""
+    """The content of a JSON file; None if it is missing."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
@@ -27,12 +27,12 @@ def moved_bytes(case: Case, plan: Mapping[str, Any]) -> int:
         for name, row in zip(case.names, case.replicas, strict=True)
     }
     size = {name: round(float(mb) * MIB) for name, mb in zip(case.names, case.size_mb, strict=True)}
-    named = ((p["topic"], p["partition"], set(p["replicas"])) for p in plan["partitions"])
-    return sum(size[t, n] * len(replicas - before[t, n]) for t, n, replicas in named)
+    entries = ((p["topic"], p["partition"], set(p["replicas"])) for p in plan["partitions"])
+    return sum(size[t, n] * len(replicas - before[t, n]) for t, n, replicas in entries)
 
 
 def plan_figures(case: Case, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan costs, from its document."""
+    """Moves, bytes and changes of a plan, from its document."""
     replicas, errors = apply_plan(case, plan)
     cost = movement(case, replicas)
     return {
@@ -75,7 +75,7 @@ def shard_figures(warehouse: Path) -> dict[str, Any]:
 
 
 def default_figures(warehouse: Path) -> dict[str, Any]:
-    """What Kafka's default assignment would move."""
+    """Moves and bytes of Kafka's default assignment."""
     rows = read_table(warehouse, "baseline")
     return {
         "moves": sum(r["added_replicas"] for r in rows),
@@ -116,8 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("instance", type=Path)
     parser.add_argument("folder", type=Path)
-    asked = parser.parse_args(arguments)
-    print(json.dumps(collect(asked.instance, asked.folder)))
+    parsed = parser.parse_args(arguments)
+    print(json.dumps(collect(parsed.instance, parsed.folder)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A lower bound on moved MB by prices: true for any prices, so how they were found needs no trust.
+"""A lower bound on moved MB by prices. It is valid for any prices, however they were found.
 
 With prices pi_bd for a unit of resource d on broker b, loads w_pd, sizes s_p and bands [L, U], every plan inside the
 bands moves at least ::
@@ -6,8 +6,8 @@ bands moves at least ::
     sum_p  min over feasible broker sets T of  sum_{b in T} (pi_b . w_p + s_p [b does not hold p])        (1)
     - sum_bd (max(pi_bd, 0) U_bd - max(-pi_bd, 0) L_bd)                                                  (2)
 
-where T has RF brokers that stay, each in another rack. Prices climb (1) + (2) with the minimum replaced by a soft one,
-whose temperature falls from step to step, so that equal choices share; the value that counts is the hard minimum.
+where T has RF brokers that stay, each in another rack. The prices maximise (1) + (2) with a soft minimum, whose
+temperature falls from step to step, so that equal choices share. The reported bound uses the hard minimum.
 
 References
 ----------
@@ -25,7 +25,7 @@ from benchmarks.case import Case, Floats, Ints
 CELLS = 1_000_000  # of one block of the partitions x brokers matrix
 HEAT = (0.3, 0.0003)  # temperature at the first and the last step, in sizes of the partition
 RATE = (0.1, 0.0005)  # step at the first and the last step, in MB per MB
-KEEP_MEAN, KEEP_SQUARE, CALM = 0.9, 0.95, 1e-3  # of Adam: kept of its averages by a step; divides for 0
+KEEP_MEAN, KEEP_SQUARE, CALM = 0.9, 0.95, 1e-3  # Adam: decay of its averages; avoids division by 0
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Problem:
     lower, upper : (B, 3) float64
         Bands; both 0 for brokers to empty.
     unit_mb : float
-        MB of a mean load: what a price of 1 stands for.
+        MB of a mean load: the unit of a price.
     racks : list of int64 arrays
         Brokers that stay, by rack.
     """
@@ -119,7 +119,7 @@ def evaluate(task: Problem, prices: Floats, temperature: float) -> tuple[float, 
 
 
 def _slope(task: Problem, prices: Floats, loads: Floats) -> Floats:
-    """How (1) + (2) grow with each price; 0 where the load is inside its band and has no price."""
+    """The derivative of (1) + (2) by each price; 0 if the load is inside its band and the price is 0."""
     above, below = loads - task.upper, loads - task.lower
     outside = np.maximum(above, 0) + np.minimum(below, 0)
     slope = np.where(prices > 0, above, np.where(prices < 0, below, outside))
@@ -127,7 +127,7 @@ def _slope(task: Problem, prices: Floats, loads: Floats) -> Floats:
 
 
 def dual_mb(case: Case, most: Ints, limits: tuple[Floats, Floats], *, steps: int) -> float:
-    """The best bound in so many steps, in MB; 0 without steps, or where racks may hold several replicas of a partition.
+    """The best bound after ``steps`` steps, in MB; 0 without steps, or if a rack may have two replicas of a partition.
 
     Parameters
     ----------

@@ -52,10 +52,10 @@ def generate(size: str, scenario: str, seed: int = 1, racks: int | None = None) 
     if size not in SIZES or scenario not in SCENARIOS:
         raise ValueError(f"{size} {scenario}: sizes are {', '.join(SIZES)}, scenarios {', '.join(SCENARIOS)}")
     shape = SIZES[size]
-    wanted = racks or (3 if scenario == "uneven" else shape.racks)
-    if scenario == "uneven" and wanted != 3:
-        raise ValueError(f"uneven has three racks, not {wanted}")
-    instance = build(Shape(shape.brokers, shape.partitions, wanted), scenario, seed)
+    rack_count = racks or (3 if scenario == "uneven" else shape.racks)
+    if scenario == "uneven" and rack_count != 3:
+        raise ValueError(f"uneven has three racks, not {rack_count}")
+    instance = build(Shape(shape.brokers, shape.partitions, rack_count), scenario, seed)
     instance["meta"].update(size=size, racks=racks or shape.racks)
     instance["decommission"] = [b["id"] for b in instance["brokers"] if b["state"] == "draining"]
     return instance
@@ -157,9 +157,9 @@ def _break_racks(replicas: Ints, hosts: Hosts, share: float, random: np.random.G
     n = len(replicas)
     for p in random.choice(n, int(share * n), replace=False):
         home = hosts.rack[replicas[p, 0]]
-        others = [b for b in hosts.old[hosts.rack[hosts.old] == home] if b not in replicas[p]]
-        if others:
-            replicas[p, random.integers(1, RF)] = random.choice(others)
+        brokers_in_rack = [b for b in hosts.old[hosts.rack[hosts.old] == home] if b not in replicas[p]]
+        if brokers_in_rack:
+            replicas[p, random.integers(1, RF)] = random.choice(brokers_in_rack)
 
 
 def _heat(replicas: Ints, hosts: Hosts, loads: Loads, random: np.random.Generator) -> None:
@@ -187,8 +187,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("scenario", choices=SCENARIOS)
     parser.add_argument("seed", type=int, nargs="?", default=1)
     parser.add_argument("racks", type=int, nargs="?")
-    asked = parser.parse_args(arguments)
-    json.dump(generate(asked.size, asked.scenario, asked.seed, asked.racks), sys.stdout)
+    parsed = parser.parse_args(arguments)
+    json.dump(generate(parsed.size, parsed.scenario, parsed.seed, parsed.racks), sys.stdout)
 
 
 if __name__ == "__main__":

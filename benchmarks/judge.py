@@ -111,9 +111,9 @@ def bands(case: Case) -> tuple[Floats, Floats]:
 def forced_mb(case: Case) -> float:
     """MB that any plan moves for brokers to empty and the rack rule."""
     most, least = rack_limits(case)
-    held = rack_counts(case, case.replicas, only=case.stays)
-    leave = case.factor - held.sum(axis=1) + np.maximum(held - most, 0).sum(axis=1)
-    arrive = np.maximum(least - held, 0).sum(axis=1)
+    replica_counts = rack_counts(case, case.replicas, only=case.stays)
+    leave = case.factor - replica_counts.sum(axis=1) + np.maximum(replica_counts - most, 0).sum(axis=1)
+    arrive = np.maximum(least - replica_counts, 0).sum(axis=1)
     return float((np.maximum(leave, arrive) * case.size_mb).sum())
 
 
@@ -146,12 +146,12 @@ def broken(case: Case, replicas: Ints) -> dict[str, int]:
     """Hard rules that a placement breaks."""
     ordered = np.sort(replicas, axis=1)
     most, least = rack_limits(case)
-    held = rack_counts(case, replicas)
+    replica_counts = rack_counts(case, replicas)
     disk = broker_loads(case, replicas)[:, 1]
     return {
         "duplicates": int(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1).sum()),
         "rf_changed": int(((replicas >= 0).sum(axis=1) != case.factor).sum()),
-        "rack_violations": int(((held > most) | (held < least)).any(axis=1).sum()),
+        "rack_violations": int(((replica_counts > most) | (replica_counts < least)).any(axis=1).sum()),
         "on_brokers_to_empty": int(((replicas >= 0) & ~case.stays[replicas]).sum()),
         "over_capacity": int((disk[case.stays] > case.disk_mb[case.stays]).sum()),
     }
@@ -218,9 +218,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("instance", type=Path)
     parser.add_argument("plan", type=Path, nargs="?")
     parser.add_argument("--steps", type=int, default=0, help="steps towards the dual bound; 300 come within 0.2 %%")
-    asked = parser.parse_args(arguments)
-    plan = json.loads(asked.plan.read_text(encoding="utf-8")) if asked.plan else None
-    print(json.dumps(judge(load_case(asked.instance), plan, steps=asked.steps)))
+    parsed = parser.parse_args(arguments)
+    plan = json.loads(parsed.plan.read_text(encoding="utf-8")) if parsed.plan else None
+    print(json.dumps(judge(load_case(parsed.instance), plan, steps=parsed.steps)))
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.odd", description="Write one odd instance as JSON.")
     parser.add_argument("name", choices=ODD)
     parser.add_argument("seed", type=int, nargs="?", default=1)
-    asked = parser.parse_args(arguments)
-    json.dump(generate_odd(asked.name, asked.seed), sys.stdout)
+    parsed = parser.parse_args(arguments)
+    json.dump(generate_odd(parsed.name, parsed.seed), sys.stdout)
 
 
 if __name__ == "__main__":

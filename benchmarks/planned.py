@@ -1,4 +1,4 @@
-"""An instance planned without Spark, for measurements of the solver alone and for tests of plans in several shards."""
+"""Plan an instance without Spark, to measure only the solver and to test plans of several shards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ from optimizer.solve.rules.bands import broker_violations
 from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.tuning import TUNED, Tuning
 
-MB, KB = 1 << 20, 1 << 10  # bytes in those of an instance
+MB, KB = 1 << 20, 1 << 10  # bytes in the MB and kB of an instance
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan and what it took.
+    """A plan and its cost.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Outcome:
     violation : float
         Load outside the bands, in mean broker loads.
     cpu_seconds : float
-        Of the shards alone.
+        Of the shards only.
     curve : tuple of CurvePoint
         Moves against bytes, ``cost`` in bytes.
     """
@@ -79,14 +79,16 @@ def cluster_of(instance: Mapping[str, Any], name: str) -> Cluster:
 
 
 def policy_of(instance: Mapping[str, Any], policy: Policy) -> Policy:
-    """The policy with the widths of bands that an instance asks for."""
-    asked = (instance.get("meta") or {}).get("bands") or {}
-    widths: dict[str, Any] = {BAND_NAMES[name]: float(width) for name, width in asked.items() if name in BAND_NAMES}
+    """The policy with the band widths of an instance."""
+    widths_by_name = (instance.get("meta") or {}).get("bands") or {}
+    widths: dict[str, Any] = {
+        BAND_NAMES[name]: float(width) for name, width in widths_by_name.items() if name in BAND_NAMES
+    }
     return replace(policy, **widths)
 
 
 def rows_of(cluster: Cluster) -> pd.DataFrame:
-    """Rows of ``instance`` for the partitions of a cluster, with nothing said against any of them."""
+    """Rows of ``instance`` for the partitions of a cluster, all free to move."""
     return pd.DataFrame(partition_rows(cluster), dtype=object)
 
 
@@ -98,13 +100,13 @@ def solve(cluster: Cluster, settings: Settings, tuning: Tuning = TUNED) -> Outco
 def solve_fleet(
     rows: pd.DataFrame, brokers: Mapping[str, Brokers], settings: Settings, tuning: Tuning = TUNED
 ) -> dict[str, Outcome]:
-    """The same for several clusters at once, from their rows of ``instance``; what the policy asks, it asks of each."""
-    asked = replace(settings, clusters=tuple(ClusterInput(id=name, input="/unused") for name in brokers))
-    solved = driver.solve(in_memory(rows, brokers), asked, tuning)
+    """Plan several clusters at once, from their rows of ``instance``; the policy applies to each."""
+    fleet_settings = replace(settings, clusters=tuple(ClusterInput(id=name, input="/unused") for name in brokers))
+    solved = driver.solve(in_memory(rows, brokers), fleet_settings, tuning)
     copies = solved.placement.copies(list(brokers))
 
     def outcome(name: str) -> Outcome:
-        mine = [one for one in solved.shards if one.status.cluster_id == name]
+        shards = [shard for shard in solved.shards if shard.status.cluster_id == name]
         cluster = solved.clusters[name]
         return Outcome(
             replicas=solved.placement.fleet[name].current,
@@ -112,9 +114,9 @@ def solve_fleet(
             bound_bytes=max(row.bound_bytes for row in solved.bounds.rows[name]),
             moves=copies[name].moves,
             violation=float(broker_violations(cluster.loads, cluster.bands, cluster.scale).sum()),
-            rounds=1 + max((one.round for one in mine), default=-1),
-            shards=len(mine),
-            cpu_seconds=sum(one.status.cpu_seconds for one in mine),
+            rounds=1 + max((shard.round for shard in shards), default=-1),
+            shards=len(shards),
+            cpu_seconds=sum(shard.status.cpu_seconds for shard in shards),
             curve=cluster.progress.curve,
         )
 

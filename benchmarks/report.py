@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.generate import SCENARIOS, SIZES
 
-TB_PER_MB = 2**20 / 1e12  # an instance's MB are 2^20 bytes, a TB is told as 10^12
+TB_PER_MB = 2**20 / 1e12  # an instance's MB are 2^20 bytes, a TB is 10^12
 HEAD = (
     "instance",
     "moves",
@@ -50,7 +50,7 @@ RULES = ("duplicates", "rf_changed", "rack_violations", "on_brokers_to_empty", "
 
 
 def rule_breaks(state: Mapping[str, Any]) -> int:
-    """Hard rules that a judged placement breaks, over all kinds."""
+    """The number of hard rules that a judged placement breaks."""
     return sum(int(state[rule]) for rule in RULES)
 
 
@@ -74,7 +74,7 @@ def row(result: Mapping[str, Any], verdict: Mapping[str, Any], default: Mapping[
     own_bound_mb = (result["bound_bytes"] or 0) / 2**20
     bound_mb = max(own_bound_mb, verdict["bound_mb"])
     gap = "0" if not verdict["moved_mb"] else "-"
-    if bound_mb:  # Sums of rounded megabytes: what meets its bound may lie a hair below it, and is no -0.000.
+    if bound_mb:  # Sums of rounded megabytes may be slightly below the bound; + 0.0 avoids -0.000.
         gap = f"{round((verdict['moved_mb'] / bound_mb - 1) * 100, 3) + 0.0:.3f}"
     cells = (
         result["instance"],
@@ -98,9 +98,9 @@ def row(result: Mapping[str, Any], verdict: Mapping[str, Any], default: Mapping[
 
 
 def failed_row(result: Mapping[str, Any]) -> dict[str, str]:
-    """A row for a run that made no plan."""
-    said = f"{result['status']}, exit code {result['exit_code']}"
-    return dict.fromkeys(HEAD, "-") | {"instance": str(result["instance"]), "moves": said}
+    """The row of a run without a plan."""
+    status = f"{result['status']}, exit code {result['exit_code']}"
+    return dict.fromkeys(HEAD, "-") | {"instance": str(result["instance"]), "moves": status}
 
 
 def markdown(rows: Sequence[Mapping[str, str]]) -> str:
@@ -122,8 +122,8 @@ def rows_of(page: str) -> list[dict[str, str]]:
     return [dict(zip(HEAD, cells, strict=True)) for cells in lines if len(cells) == len(HEAD)][2:]
 
 
-def _place(instance: str) -> tuple[int, bool, int, str, int]:
-    """Order of the page: size, racks of their own first, scenario, seed; then what is odd."""
+def _sort_key(instance: str) -> tuple[int, bool, int, str, int]:
+    """Sort key of the page: size, the size's own racks first, scenario, seed; unusual instances last."""
     size, label, seed = instance.rsplit("-", 2)
     scenario = label.partition("_on_")[0]
     known = scenario in SCENARIOS
@@ -137,9 +137,9 @@ def _place(instance: str) -> tuple[int, bool, int, str, int]:
 
 
 def merged(rows: Sequence[Mapping[str, str]], new: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """The rows of a page with new ones among them, or in place of those of the same instances."""
+    """The rows of a page and new rows; a new row replaces the old row of its instance."""
     by_name = {r["instance"]: r for r in (*rows, *new)}
-    return [by_name[name] for name in sorted(by_name, key=_place)]
+    return [by_name[name] for name in sorted(by_name, key=_sort_key)]
 
 
 def document(rows: Sequence[Mapping[str, str]], machine: str) -> str:
@@ -148,7 +148,7 @@ def document(rows: Sequence[Mapping[str, str]], machine: str) -> str:
 
 
 def growth(rows: Sequence[Mapping[str, str]]) -> str:
-    """How the cost of a scenario grows with the size of the cluster, where the rows have more than one size."""
+    """The cost of each scenario by cluster size; empty if the rows have only one size."""
     cost = {tuple(r["instance"].rsplit("-", 2)): f"{r['shard CPU-s']} / {r['all CPU-s']} / {r['wall s']}" for r in rows}
     sizes = [size for size in SIZES if any(key[0] == size for key in cost)]
     if len(sizes) < 2:

@@ -1,6 +1,6 @@
-"""Rows of tables for tests and benchmarks: what is not given is null, or nothing of the column's type.
+"""Table rows for tests and benchmarks: missing values are null, or the empty value of the column's type.
 
-A new nullable column needs no change here, nor where these rows are used.
+A new nullable column needs no change here or in the callers.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from optimizer.domain import MOBILITY, As, Cluster, Column, Ints
 from optimizer.planning.arrays import COLUMNS, replica_lists
 from optimizer.solve.rules.pins import group_by_pins
 
-# What a column holds that may not be null and is not given.
-_NOTHING: dict[str, Any] = {"string": "", "int": 0, "bigint": 0, "double": 0.0, "boolean": False}
+# Values of missing columns that may not be null.
+_EMPTY: dict[str, Any] = {"string": "", "int": 0, "bigint": 0, "double": 0.0, "boolean": False}
 
 
 def row(table: str, **values: Any) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def row(table: str, **values: Any) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        When a value is of no column.
+        If the table has no such column.
     """
     contract = schemas.ALL[table]
     unknown = sorted(values.keys() - set(contract.names))
@@ -33,37 +33,39 @@ def row(table: str, **values: Any) -> dict[str, Any]:
 def _default(column: schemas.Column) -> Any:
     if column.nullable:
         return None
-    return [] if column.type.startswith("array<") else _NOTHING[column.type]
+    return [] if column.type.startswith("array<") else _EMPTY[column.type]
 
 
 def partition_row(replicas: Sequence[int], **values: Any) -> dict[str, Any]:
     """A row of ``instance``: a partition that may move, led by its first replica, all in sync; nothing is requested."""
-    usual = {
+    defaults = {
         "log_dirs": ["any"] * len(replicas),
         "leader": replicas[0],
         "isr": sorted(replicas),
         "replication_factor": len(replicas),
         "mobility": "free",
     }
-    return row("instance", replicas=list(replicas), **usual | values)
+    return row("instance", replicas=list(replicas), **defaults | values)
 
 
 def broker_row(broker_id: int, **values: Any) -> dict[str, Any]:
     """A row of ``instance_brokers``: a living broker that accepts replicas, unless ``state`` says otherwise."""
     state = values.get("state", "alive")
     accepts = state in ("alive", "new")
-    usual = {
+    defaults = {
         "state": state,
         "accepts_replicas": accepts,
         "accepts_leadership": accepts,
         "must_empty": state in ("draining", "dead"),
     }
-    return row("instance_brokers", broker_id=broker_id, **usual | values)
+    return row("instance_brokers", broker_id=broker_id, **defaults | values)
 
 
 def partition_rows(cluster: Cluster) -> list[dict[str, Any]]:
-    """Rows of ``instance`` for the partitions of a cluster, in their order, with their pins: the way back from
-    ``optimizer.planning.arrays.to_partitions``."""
+    """Rows of ``instance`` for the partitions of a cluster, in their order, with their pins.
+
+    This is the inverse of ``optimizer.planning.arrays.to_partitions``.
+    """
     partitions, ids = cluster.partitions, cluster.brokers.ids
     groups = group_by_pins(cluster.brokers, partitions.topic)
     columns = {name: _values(column, getattr(partitions, name), ids) for name, column in COLUMNS.items()}

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Plan one instance as a real run does: ``benchmarks/run.py INSTANCE.json OUTDIR [options of spark-submit.sh]``.
+"""Plan one instance like a real run: ``benchmarks/run.py INSTANCE.json OUTDIR [options of spark-submit.sh]``.
 
 Hands the instance to ``./spark-submit.sh pipeline`` and leaves in OUTDIR
 
 plan.json    the reassignment document; an empty list of partitions when there is nothing to do
 result.json  moves, bytes, bounds, gap, seconds by stage, peak memory (benchmarks/README.md)
-log.txt      what the run printed
+log.txt      the output of the run
 
-The instance's wishes become the policy: ``decommission`` and the states draining and removed are drained,
-``meta.bands`` sets the widths of the bands. The system's own Python may start it: this file needs no package, the rest
-runs in the project's environment. The exit code is that of the run.
+The policy comes from the instance: brokers in ``decommission`` and in states draining and removed are drained, and
+``meta.bands`` sets the band widths. The system's Python can start this file, because it needs no package; the rest runs
+in the project's environment. The exit code is that of the run.
 """
 
 import argparse
@@ -32,8 +32,8 @@ BAND_NAMES = {"count": "replicas_band", "disk": "disk_band", "in": "in_band"}
 
 def configuration(instance: Mapping[str, Any], folder: Path) -> str:
     """The run's TOML: one cluster read from ``folder``/input, everything written below ``folder``."""
-    wanted = set(instance.get("decommission") or [])
-    drained = sorted(wanted | {b["id"] for b in instance["brokers"] if b.get("state") in DRAINED})
+    drained_ids = set(instance.get("decommission") or [])
+    drained = sorted(drained_ids | {b["id"] for b in instance["brokers"] if b.get("state") in DRAINED})
     bands = (instance.get("meta") or {}).get("bands") or {}
     widths = [f"{BAND_NAMES[name]} = {float(width)}" for name, width in sorted(bands.items()) if name in BAND_NAMES]
     lines = [
@@ -53,7 +53,7 @@ def configuration(instance: Mapping[str, Any], folder: Path) -> str:
 
 
 def prepare(instance_path: Path, folder: Path) -> Path:
-    """Lay out an empty run in ``folder`` and return its configuration file."""
+    """Prepare an empty run in ``folder`` and return its configuration file."""
     instance = json.loads(instance_path.read_text(encoding="utf-8"))
     for stale in ("input", "warehouse", "out"):
         shutil.rmtree(folder / stale, ignore_errors=True)
@@ -67,7 +67,7 @@ def prepare(instance_path: Path, folder: Path) -> Path:
 
 
 def submit(config: Path, options: Sequence[str], log_path: Path) -> int:
-    """Run the pipeline; what it prints goes to the log and to standard error."""
+    """Run the pipeline; its output goes to the log and to standard error."""
     submit_script = os.environ.get("BALLAST_SUBMIT", str(HOME / "spark-submit.sh"))
     command = [submit_script, *options, "pipeline", "--config", str(config), "--run-id", RUN]
     with (
@@ -104,10 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("instance", type=Path, metavar="INSTANCE.json")
     parser.add_argument("folder", type=Path, metavar="OUTDIR")
-    asked, options = parser.parse_known_args(arguments)
-    if not asked.instance.is_file():
-        parser.error(f"{asked.instance} is no file")
-    return run(asked.instance.resolve(), asked.folder.resolve(), options)
+    parsed, options = parser.parse_known_args(arguments)
+    if not parsed.instance.is_file():
+        parser.error(f"{parsed.instance} is not a file")
+    return run(parsed.instance.resolve(), parsed.folder.resolve(), options)
 
 
 if __name__ == "__main__":

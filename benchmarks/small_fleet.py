@@ -1,7 +1,7 @@
-"""300 small odd clusters through the stages from the snapshot to the waves, those under one policy as one fleet.
+"""300 small unusual clusters through the stages from the snapshot to the waves; one fleet per policy.
 
-What the benchmark's own instances do not reach: pins, changed replication factors, limits, spreads, demoted, dead and
-fenced brokers, partitions that are fixed or excluded, disks that nobody knows, no racks.
+They have what the benchmark's instances lack: pins, changed replication factors, limits, spreads, demoted, dead and
+fenced brokers, partitions that are fixed or excluded, unknown disks, no racks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from optimizer.stages.solve import solve
 from optimizer.stages.stage import Run
 from schemas.spark import schema_of, small_frame
 
-POLICIES, CLUSTERS = 6, 50  # fleets, one a policy, and clusters of each: every rule is met by several
+POLICIES, CLUSTERS = 6, 50  # fleets, one per policy, and clusters of each, so that several clusters meet each rule
 RUN = "fuzz"
 Rows = Sequence[Mapping[str, Any]]
 
@@ -32,29 +32,29 @@ def planned_fleet() -> dict[str, dict[str, Rows]]:
 
 
 def policy_fleet(number: int) -> tuple[Settings, dict[str, OddCluster]]:
-    """The clusters under one policy, with their settings: those whose seeds follow the policy's own."""
-    first = 1000 * (number + 1)
-    asked = odd_cluster(first).settings
-    clusters = {f"c{seed}": odd_cluster(seed, asked) for seed in range(first, first + CLUSTERS)}
-    return replace(asked, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters)), clusters
+    """The settings of a policy, and its clusters. Their seeds follow the policy's seed."""
+    first_seed = 1000 * (number + 1)
+    settings = odd_cluster(first_seed).settings
+    clusters = {f"c{seed}": odd_cluster(seed, settings) for seed in range(first_seed, first_seed + CLUSTERS)}
+    return replace(settings, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters)), clusters
 
 
 def _planned(spark: SparkSession, number: int) -> dict[str, Rows]:
     settings, clusters = policy_fleet(number)
     run = Run(spark, RUN, settings, "as before")
     inputs = instance_frames(spark, clusters)
-    made = {**inputs, **_kept(baseline.build(inputs, run))}
-    made |= _kept(solve.build(made, run))
-    made |= _kept(plan.build(made, run))
+    frames = {**inputs, **_checkpointed(baseline.build(inputs, run))}
+    frames |= _checkpointed(solve.build(frames, run))
+    frames |= _checkpointed(plan.build(frames, run))
     rows: dict[str, Rows] = {
-        name: [row.asDict(recursive=True) for row in made[name].collect()] for name in made if name not in inputs
+        name: [row.asDict(recursive=True) for row in frames[name].collect()] for name in frames if name not in inputs
     }
     spark.catalog.clearCache()
     return rows
 
 
-def _kept(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Computed once, as tables are written once."""
+def _checkpointed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Frames that are computed once, like tables that are written once."""
     return {name: frame.localCheckpoint() for name, frame in frames.items()}
 
 
@@ -64,7 +64,7 @@ def instance_frames(spark: SparkSession, clusters: Mapping[str, OddCluster]) -> 
     for name, cluster in clusters.items():
         rows["instance"] += [{**row, "cluster_id": name, "run_id": RUN} for row in cluster.partitions]
         rows["instance_brokers"] += [{**row, "cluster_id": name, "run_id": RUN} for row in cluster.brokers]
-    return {table: _frame(spark, table, found) for table, found in rows.items()}
+    return {table: _frame(spark, table, table_rows) for table, table_rows in rows.items()}
 
 
 def _frame(spark: SparkSession, table: str, rows: Sequence[Mapping[str, Any]]) -> DataFrame:

@@ -66,8 +66,8 @@ def make_hosts(shape: Shape, scenario: str, random: np.random.Generator) -> Host
     n = shape.brokers
     rack = np.arange(n) % shape.racks
     if scenario == "uneven":
-        first, second = round(0.40 * n), round(0.34 * n)
-        rack = random.permutation(np.repeat([0, 1, 2], [first, second, n - first - second]))
+        first_rack, second_rack = round(0.40 * n), round(0.34 * n)
+        rack = random.permutation(np.repeat([0, 1, 2], [first_rack, second_rack, n - first_rack - second_rack]))
     state = ["alive"] * n
     is_new = np.zeros(n, dtype=bool)
     if scenario == "expand":
@@ -81,14 +81,14 @@ def make_hosts(shape: Shape, scenario: str, random: np.random.Generator) -> Host
 
 def _topics(shape: Shape, random: np.random.Generator) -> tuple[Floats, Ints]:
     """Weight and number of partitions of each topic."""
-    weights, lengths, left = [], [], shape.partitions
-    while left > 0:
+    weights, lengths, remaining = [], [], shape.partitions
+    while remaining > 0:
         weight = random.lognormal(0, 1.6)
-        wanted = round(6 * weight**0.7 * random.lognormal(0, 0.4))
-        length = int(min(left, max(1, min(wanted, max(12, shape.brokers)))))
+        partition_count = round(6 * weight**0.7 * random.lognormal(0, 0.4))
+        length = int(min(remaining, max(1, min(partition_count, max(12, shape.brokers)))))
         weights.append(weight)
         lengths.append(length)
-        left -= length
+        remaining -= length
     return np.array(weights), np.array(lengths)
 
 

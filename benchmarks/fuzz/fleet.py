@@ -1,8 +1,7 @@
-"""Folders whose sources contradict each other, as a fleet through validate: each must break a rule that it did not
-break before it was mutated.
+"""Folders with contradicting sources, as a fleet through validate: each must break a rule that the original keeps.
 
-``inputs`` says that there is something to see; here the rules across sources are asked whether they see it. All
-clusters are judged in one run: nothing but Spark's own work is the same for two of them.
+``inputs`` finds folders with a contradiction; here the rules across sources must find it. All clusters are judged in
+one Spark run.
 """
 
 import json
@@ -36,7 +35,7 @@ Broken = Mapping[str, Counter[str]]
 
 @dataclass(frozen=True)
 class Contradiction:
-    """One mutated folder: how it came about, its records and those of the folder as it was."""
+    """One mutated folder: the mutation, its records, and the records of the original."""
 
     case: Case
     records: Sequence[Record]
@@ -62,25 +61,25 @@ def local_session() -> Iterator[SparkSession]:
 
 
 def contradictions(count: int, seed: int) -> Iterator[Contradiction]:
-    """So many folders that lost something without a word of the parsers, of as many ways as there are."""
-    found: dict[tuple[str, str], int] = {}
-    left = count
+    """``count`` folders that lost data without a message of the parsers, evenly over the mutations."""
+    counts: dict[tuple[str, str], int] = {}
+    remaining = count
     for case in cases(1000 * count, seed):
         key = (case.way, case.file.partition("-")[0])
-        # Brokers without a capacity are told by stage solve: finding no_disk_capacity.
+        # Stage solve reports brokers without a capacity: finding no_disk_capacity.
         if (
             case.verdict == CROSSED
             and case.lost != ("capacity",)
-            and found.get(key, 0) <= min((found.get(k, 0) for k in found), default=0)
+            and counts.get(key, 0) <= min((counts.get(k, 0) for k in counts), default=0)
         ):
-            found[key] = found.get(key, 0) + 1
-            yield _of(case)
-            left -= 1
-        if not left:
+            counts[key] = counts.get(key, 0) + 1
+            yield _contradiction(case)
+            remaining -= 1
+        if not remaining:
             return
 
 
-def _of(case: Case) -> Contradiction:
+def _contradiction(case: Case) -> Contradiction:
     files = {name: text.encode() for name, text in folder(case.cluster).files.items()}
     before = [record for name, content in files.items() for record in read(name, content)]
     after = [record for name, content in {**files, case.file: case.after}.items() for record in read(name, content)]
@@ -102,23 +101,23 @@ def broken_rules(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) 
     ordered = [{column: row[column] for column in BRONZE_RECORDS.names} for row in rows]
     bronze = small_frame(spark, ordered, schema_of(BRONZE_RECORDS))
     inputs = {"bronze_records": bronze, "bronze_metrics": small_frame(spark, [], schema_of(BRONZE_METRICS))}
-    made = validate.build(inputs, Run(spark, RUN_ID, settings, "fuzz"))
+    outputs = validate.build(inputs, Run(spark, RUN_ID, settings, "fuzz"))
     broken: dict[str, Counter[str]] = {name: Counter() for name in clusters}
-    for row in made["quality_results"].where("NOT success").collect():
+    for row in outputs["quality_results"].where("NOT success").collect():
         broken[row.cluster_id][row.rule] += max(int(row.unexpected_count), 1)
-    for row in made["quarantine"].groupBy("cluster_id", "rule").count().collect():
+    for row in outputs["quarantine"].groupBy("cluster_id", "rule").count().collect():
         broken[row.cluster_id][row.rule] += row["count"]
     return broken
 
 
-def untold(spark: SparkSession, found: Sequence[Contradiction]) -> list[Contradiction]:
-    """Those that break no rule more often than the folder as it was."""
-    names = [f"{at:04d}" for at in range(len(found))]
-    after = {f"after-{name}": one.records for name, one in zip(names, found, strict=True)}
-    before = {f"before-{name}": one.whole for name, one in zip(names, found, strict=True)}
+def unreported(spark: SparkSession, folders: Sequence[Contradiction]) -> list[Contradiction]:
+    """The folders that break no rule more often than their original."""
+    names = [f"{at:04d}" for at in range(len(folders))]
+    after = {f"after-{name}": case.records for name, case in zip(names, folders, strict=True)}
+    before = {f"before-{name}": case.whole for name, case in zip(names, folders, strict=True)}
     broken = broken_rules(spark, {**after, **before})
     return [
-        one
-        for name, one in zip(names, found, strict=True)
+        case
+        for name, case in zip(names, folders, strict=True)
         if all(n <= broken[f"before-{name}"][rule] for rule, n in broken[f"after-{name}"].items())
     ]

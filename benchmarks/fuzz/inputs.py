@@ -1,17 +1,17 @@
-"""Mutated inputs: what was written, less what was read, must be refused, or be seen in another source.
+"""Mutated inputs: data that is written but not read must be refused, or another source must show it.
 
 A mutated folder ends in one of five ways:
 
 ==========  ==========================================================================================
-whole       as much was read as was written
+whole       all written data was read
 said        something is missing, and a ``malformed`` record of the file says so
 crossed     something is missing, and the sources that were read contradict each other about it
-traceless   something is missing, no trace of it is left in the file, and no other source could tell of it
-silent      something is missing, a trace of it is in the file, and nothing says so
+traceless   something is missing, the file has no trace of it, and no other source has it
+silent      something is missing, the file has a trace of it, and nothing reports it
 ==========  ==========================================================================================
 
-None may be silent, raise, or take longer than ``MOST_SECONDS`` of processor time. Rules across sources are validate's;
-here it is only asked whether there is anything for them to see.
+None may be silent, raise, or take longer than ``MOST_SECONDS`` of processor time. Rules across sources belong to
+validate; this check only looks for contradictions that they can find.
 """
 
 import random
@@ -26,8 +26,8 @@ from benchmarks.fuzz.mutate import WAYS
 from sources.detect import parse_file
 from sources.record import Record
 
-MOST_SECONDS = 2.0  # CPU seconds of one folder: many times what any folder of this size should take
-CLUSTERS = 200  # folders that mutations are made of: many more shapes than parsers tell apart
+MOST_SECONDS = 2.0  # CPU seconds of one folder: many times more than a folder of this size needs
+CLUSTERS = 200  # folders to mutate: many more shapes than the parsers distinguish
 WHOLE, SAID, CROSSED, TRACELESS, SILENT = "whole", "said", "crossed", "traceless", "silent"
 RAISED, SLOW = "raised", "slow"
 BAD = (SILENT, RAISED, SLOW)
@@ -43,7 +43,7 @@ _KEYS = {
     "reassignment": ("topic", "partition"),
     "capacity": ("broker_id",),
 }
-# What a line or an entry of a kind can be told by.
+# Text that marks a line or an entry of a kind.
 _TRACES = {
     "topic": re.compile(r"PartitionCount:"),
     "partition": re.compile(r"\bLeader:"),
@@ -67,12 +67,12 @@ class Case:
     cluster : int
         Number of its folder (``folders.folder``).
     way, file : str
-        How which file was changed.
+        The mutation, and the file that it changed.
     before, after : bytes
-        That file.
+        The content of this file.
     verdict : str
     lost : tuple of str
-        Kinds of which something is missing; the error where one was raised.
+        Kinds with missing data; or the error that was raised.
     """
 
     cluster: int
@@ -91,58 +91,60 @@ def read(name: str, content: bytes) -> list[Record]:
 
 def structure(records: Sequence[Record]) -> Found:
     """How often each key was read, by kind; the part of ``capacity`` that has no directory."""
-    found: Found = {kind: Counter() for kind in _KEYS}
+    entries: Found = {kind: Counter() for kind in _KEYS}
     for record in records:
         if record.kind in _KEYS:
-            found[record.kind][tuple(record.payload[name] for name in _KEYS[record.kind])] += 1
-    return found
+            entries[record.kind][tuple(record.payload[name] for name in _KEYS[record.kind])] += 1
+    return entries
 
 
-def lost_of(written: Mapping[str, frozenset[tuple[object, ...]]], found: Found) -> tuple[str, ...]:
-    """Kinds of which something that was written is missing."""
-    return tuple(kind for kind, keys in written.items() if not keys <= found[kind].keys())
+def lost_of(written: Mapping[str, frozenset[tuple[object, ...]]], entries: Found) -> tuple[str, ...]:
+    """Kinds with missing data."""
+    return tuple(kind for kind, keys in written.items() if not keys <= entries[kind].keys())
 
 
 def contradictions(records: Sequence[Record]) -> set[str]:
-    """Kinds about which the sources that were read disagree, so that validate can see that something is missing."""
-    found = structure(records)
-    of = {kind: [r.payload for r in records if r.kind == kind] for kind in _KEYS}
-    described = {(p["topic"], p["partition"]): p for p in of["partition"]}
+    """Kinds for which the sources disagree, so that validate can detect missing data."""
+    entries = structure(records)
+    payloads = {kind: [r.payload for r in records if r.kind == kind] for kind in _KEYS}
+    described = {(p["topic"], p["partition"]): p for p in payloads["partition"]}
     counts = Counter(topic for topic, _ in described)
-    seen: set[str] = set()
-    headed = {p["topic"]: p["partition_count"] for p in of["topic"]}
-    stored = {(p["topic"], p["partition"]) for p in of["log_dir_replica"]}
+    disagreeing: set[str] = set()
+    headed = {p["topic"]: p["partition_count"] for p in payloads["topic"]}
+    stored = {(p["topic"], p["partition"]) for p in payloads["log_dir_replica"]}
     if stored - described.keys() or any(counts[topic] != count for topic, count in headed.items()):
-        seen |= {"topic", "partition"}
+        disagreeing |= {"topic", "partition"}
     if counts.keys() - headed.keys():
-        seen.add("topic")
-    named = {b for p in of["partition"] for b in (*p["replicas"], *p["isr"])} | {b for b, _ in found["log_dir"]}
-    if named - {b for (b,) in found["broker"]}:
-        seen.add("broker")
-    holds = {(topic, number, b) for b, _, topic, number in found["log_dir_replica"]}
-    wanted = {(*key, b) for key, p in described.items() for b in p["replicas"]}
-    if wanted - holds:
-        seen |= {"log_dir", "log_dir_replica"}
-    if {b for (b,) in found["broker"]} - {b for b, _ in found["log_dir"]}:
-        seen.add("log_dir")
-    if {b for (b,) in found["broker"]} - {b for (b,) in found["capacity"]} - {-1}:
-        seen.add("capacity")
-    return seen | _twice(found)
+        disagreeing.add("topic")
+    brokers_named = {b for p in payloads["partition"] for b in (*p["replicas"], *p["isr"])} | {
+        b for b, _ in entries["log_dir"]
+    }
+    if brokers_named - {b for (b,) in entries["broker"]}:
+        disagreeing.add("broker")
+    holds = {(topic, number, b) for b, _, topic, number in entries["log_dir_replica"]}
+    expected = {(*key, b) for key, p in described.items() for b in p["replicas"]}
+    if expected - holds:
+        disagreeing |= {"log_dir", "log_dir_replica"}
+    if {b for (b,) in entries["broker"]} - {b for b, _ in entries["log_dir"]}:
+        disagreeing.add("log_dir")
+    if {b for (b,) in entries["broker"]} - {b for (b,) in entries["capacity"]} - {-1}:
+        disagreeing.add("capacity")
+    return disagreeing | _twice(entries)
 
 
-def _twice(found: Found) -> set[str]:
-    """Kinds of which one key stands twice."""
-    return {kind for kind in ("config", "partition", "log_dir") if any(n > 1 for n in found[kind].values())}
+def _twice(entries: Found) -> set[str]:
+    """Kinds with a repeated key."""
+    return {kind for kind in ("config", "partition", "log_dir") if any(n > 1 for n in entries[kind].values())}
 
 
-def _is_traceless(kind: str, content: bytes, found: Found) -> bool:
-    """Whether a file holds no more traces of a kind than were read."""
+def _is_traceless(kind: str, content: bytes, entries: Found) -> bool:
+    """Whether a file has no more traces of a kind than entries that were read."""
     text = content.decode("utf-8", "replace")
-    return not _admits(text) and len(_TRACES[kind].findall(text)) <= found[kind].total()
+    return not _admits(text) and len(_TRACES[kind].findall(text)) <= entries[kind].total()
 
 
 def _admits(text: str) -> bool:
-    """Whether a text says itself that something is missing: a tool's error, or dots beside a line of an input."""
+    """Whether a text shows that something is missing: a tool's error, or dots next to an input line."""
     if _ERROR.search(text):
         return True
     lines = text.splitlines()
@@ -150,8 +152,8 @@ def _admits(text: str) -> bool:
     return any(trace.search(line) for line in beside for trace in _TRACES.values())
 
 
-def judge(name: str, content: bytes, others: Sequence[Record], whole: Folder) -> tuple[str, tuple[str, ...]]:
-    """Verdict on a folder of which one file has another content."""
+def judge(name: str, content: bytes, other_records: Sequence[Record], whole: Folder) -> tuple[str, tuple[str, ...]]:
+    """The verdict on a folder with one changed file."""
     started = time.process_time()
     try:
         records = read(name, content)
@@ -159,9 +161,9 @@ def judge(name: str, content: bytes, others: Sequence[Record], whole: Folder) ->
         return RAISED, (repr(error)[:200],)
     if time.process_time() - started > MOST_SECONDS:
         return SLOW, ()
-    everything = [*others, *records]
-    found = structure(everything)
-    lost = lost_of(whole.written, found)
+    everything = [*other_records, *records]
+    entries = structure(everything)
+    lost = lost_of(whole.written, entries)
     is_said = any(record.kind == "malformed" for record in records)
     if not lost:
         return (
@@ -169,25 +171,27 @@ def judge(name: str, content: bytes, others: Sequence[Record], whole: Folder) ->
         )
     if is_said:
         return SAID, lost
-    seen = contradictions(everything)
-    unseen = tuple(kind for kind in lost if kind not in seen)
+    disagreeing = contradictions(everything)
+    unseen = tuple(kind for kind in lost if kind not in disagreeing)
     if not unseen:
         return CROSSED, lost
-    left = tuple(kind for kind in unseen if not _is_traceless(kind, content, found))
-    return (SILENT, left) if left else (TRACELESS, unseen)
+    with_traces = tuple(kind for kind in unseen if not _is_traceless(kind, content, entries))
+    return (SILENT, with_traces) if with_traces else (TRACELESS, unseen)
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
-    """So many mutated folders, each of one of a few hundred clusters, with one file changed in one way."""
+    """``count`` mutated folders of some hundred clusters, each with one mutated file."""
     draw, names = random.Random(seed), tuple(WAYS)
     pool = [folder(number) for number in range(CLUSTERS)]
-    read_whole = [{name: read(name, text.encode()) for name, text in one.files.items()} for one in pool]
+    read_whole = [{name: read(name, text.encode()) for name, text in original.files.items()} for original in pool]
     for number in range(count):
         at = draw.randrange(len(pool))
         whole, way = pool[at], names[number % len(names)]
         name = draw.choice(tuple(whole.files))
         before = whole.files[name].encode()
-        twins = [text for one in pool for key, text in one.files.items() if key == name and one is not whole]
+        twins = [
+            text for original in pool for key, text in original.files.items() if key == name and original is not whole
+        ]
         after = WAYS[way](draw, before, draw.choice(twins).encode())
-        others = [r for key, records in read_whole[at].items() if key != name for r in records]
-        yield Case(at, way, name, before, after, *judge(name, after, others, whole))
+        other_records = [r for key, records in read_whole[at].items() if key != name for r in records]
+        yield Case(at, way, name, before, after, *judge(name, after, other_records, whole))

@@ -10,14 +10,14 @@ from benchmarks import ablations
 from benchmarks.ablations import (
     GROUPS,
     VARIANTS,
-    Kept,
     Measure,
     Measured,
+    ResultStore,
     Variant,
-    asked_for,
     cell,
     document,
-    lost_percent,
+    instances_of,
+    loss_percent,
     main,
     of_instance,
 )
@@ -63,9 +63,9 @@ def test_a_change_changes_something_and_beats_no_bound(small: Measure, as_it_is:
 def test_a_tuning_is_of_one_plan_alone(measure: Measure, small: Measure, as_it_is: Measured) -> None:
     """Rounding alone copies more, or leaves brokers outside; the next plan is as before."""
     alone = next(variant for variant in VARIANTS if variant.name == "rounding alone, no exchange")
-    rounded, again = small(alone), measure(AS_IT_IS)
+    rounded, repeated = small(alone), measure(AS_IT_IS)
     assert rounded.outside or rounded.moved_bytes > as_it_is.moved_bytes
-    assert replace(again, cpu_seconds=0) == replace(as_it_is, cpu_seconds=0)
+    assert replace(repeated, cpu_seconds=0) == replace(as_it_is, cpu_seconds=0)
 
 
 MEASURED = Measured(moved_bytes=102, bound_bytes=100, moves=7, cpu_seconds=1.25, outside=0, violation=0.0)
@@ -81,20 +81,20 @@ def test_a_cell_has_gap_moves_seconds_and_what_stays_outside() -> None:
 
 def test_a_loss_is_of_bytes_copied_or_of_bytes_proven() -> None:
     """In percent of the best bound, whichever is more."""
-    assert lost_percent(replace(MEASURED, moved_bytes=105), MEASURED) == pytest.approx(3)
-    assert lost_percent(replace(MEASURED, bound_bytes=90), MEASURED) == pytest.approx(10)
+    assert loss_percent(replace(MEASURED, moved_bytes=105), MEASURED) == pytest.approx(3)
+    assert loss_percent(replace(MEASURED, bound_bytes=90), MEASURED) == pytest.approx(10)
 
 
 def test_the_page_ends_with_what_seems_not_to_pay() -> None:
     """A part whose loss is small everywhere is listed with what it insures against; one that loses somewhere is not."""
-    found = {variant.name: [MEASURED, MEASURED] for variant in VARIANTS}
-    found["no bound by whole replicas"] = [MEASURED, replace(MEASURED, bound_bytes=99)]
-    found["no search of small clusters"] = [replace(MEASURED, outside=1, violation=0.1), MEASURED]
-    found["one price on moves"] = [replace(MEASURED, cpu_seconds=0.75), MEASURED]
-    page = document({"Size S": ["drift-1"], "Unusual shapes": ["bare"]}, found)
+    results = {variant.name: [MEASURED, MEASURED] for variant in VARIANTS}
+    results["no bound by whole replicas"] = [MEASURED, replace(MEASURED, bound_bytes=99)]
+    results["no search of small clusters"] = [replace(MEASURED, outside=1, violation=0.1), MEASURED]
+    results["one price on moves"] = [replace(MEASURED, cpu_seconds=0.75), MEASURED]
+    page = document({"Size S": ["drift-1"], "Unusual shapes": ["bare"]}, results)
     assert "## Size S\n\n|  | drift-1 |\n| --- | ---: |\n| as it is | 2.000 % / 7 / 1.2 |\n" in page
     assert "## Unusual shapes\n\n|  | bare |\n" in page
-    ending = page.split("## What seems not to pay")[1]
+    ending = page.split("## Parts with little effect")[1]
     assert "| one price on moves | 0.000 | 80 | plans of many small moves where a few large ones would do |" in ending
     assert "no bound by whole replicas" not in ending and "no search of small clusters" not in ending
     assert "shards of 15 brokers" not in ending
@@ -109,25 +109,25 @@ def test_what_was_measured_is_kept_until_the_code_changes(tmp_path: Path, monkey
         return replace(MEASURED, moves=len(measured))
 
     path = tmp_path / "kept" / "figures.jsonl"
-    usual, other = VARIANTS[:2]
-    first = [Kept(path).of("S-drift", one, lambda: measure) for one in (usual, other)]
-    again = [Kept(path).of("S-drift", one, lambda: measure) for one in (usual, other)]
-    assert (again, measured) == (first, [usual.name, other.name])
-    Kept(path).of("bare", usual, lambda: measure)
-    Kept(path).of("S-drift", replace(usual, knobs=(("rounds", 1),)), lambda: measure)
+    usual, other_variant = VARIANTS[:2]
+    before = [ResultStore(path).of("S-drift", variant, lambda: measure) for variant in (usual, other_variant)]
+    repeated = [ResultStore(path).of("S-drift", variant, lambda: measure) for variant in (usual, other_variant)]
+    assert (repeated, measured) == (before, [usual.name, other_variant.name])
+    ResultStore(path).of("bare", usual, lambda: measure)
+    ResultStore(path).of("S-drift", replace(usual, knobs=(("rounds", 1),)), lambda: measure)
     assert len(measured) == 4
     path.write_text(path.read_text()[:-20])
-    Kept(path).of("S-drift", replace(usual, knobs=(("rounds", 1),)), lambda: measure)
+    ResultStore(path).of("S-drift", replace(usual, knobs=(("rounds", 1),)), lambda: measure)
     assert len(measured) == 5
     monkeypatch.setattr(ablations, "code_version", lambda: "another")
-    Kept(path).of("S-drift", usual, lambda: measure)
+    ResultStore(path).of("S-drift", usual, lambda: measure)
     assert len(measured) == 6
 
 
 def test_instances_are_asked_for_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     """In the order of the page; a name that is none is refused with those that are."""
-    assert asked_for(["bare", "S-drift"]) == {"Size S": ["S-drift"], "Unusual shapes": ["bare"]}
-    assert asked_for([]) == {title: list(names) for title, names in GROUPS.items()}
+    assert instances_of(["bare", "S-drift"]) == {"Size S": ["S-drift"], "Unusual shapes": ["bare"]}
+    assert instances_of([]) == {title: list(names) for title, names in GROUPS.items()}
     with pytest.raises(SystemExit):
         main(["S-drift", "bear"])
     assert "bear: known are S-expand, S-decom" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_losses_that_are_silent_are_seen(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_plans_of_odd_clusters_hold() -> None:
-    """Bounds lie below all placements, plans among them; waves, disks and the way back are as an own checker wants."""
+    """Bounds lie below all placements, plans among them; waves, disks and rollbacks pass the separate checker."""
     found = list(clusters.cases(30, seed=7))
     assert not [case for case in found if case.verdict != clusters.FINE]
     assert sum(case.searched for case in found) > 25
@@ -71,7 +71,7 @@ def test_plans_of_odd_clusters_hold() -> None:
     ],
 )
 def test_clusters_that_once_failed_are_fine(seed: int) -> None:
-    """What the long form has found stays mended."""
+    """Failures that the long form found stay fixed."""
     assert clusters.check(odd_cluster(seed), seed).verdict == clusters.FINE
 
 
@@ -83,5 +83,5 @@ def test_plans_of_full_racks_hold() -> None:
 def test_sources_that_contradict_each_other_break_a_rule(spark: SparkSession) -> None:
     """A folder that lost something which another source still names breaks a rule that it did not break before."""
     found = list(fleet.contradictions(24, seed=1))
-    silent = [(one.case.way, one.case.file, one.case.lost) for one in fleet.untold(spark, found)]
+    silent = [(one.case.way, one.case.file, one.case.lost) for one in fleet.unreported(spark, found)]
     assert not silent, silent

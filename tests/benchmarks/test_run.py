@@ -131,7 +131,7 @@ def test_missing_instance(tmp_path: Path) -> None:
     command = [sys.executable, str(HOME / "benchmarks/run.py"), "nowhere.json", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "nowhere.json is no file" in done.stderr
+    assert "nowhere.json is not a file" in done.stderr
 
 
 def test_configuration(tmp_path: Path) -> None:
