@@ -68,6 +68,7 @@ def reduce_to_limits(
             unchanged=unchanged,
             room_bytes=changes.disk_limit - changes.loads_with(kept)[:, DISK],
             allowed=changes.remaining(kept),
+            frees_disk=True,
         )
     return replica_lists(lists, brokers.ids), held_back
 
@@ -119,10 +120,11 @@ def _with_second_choices(cluster: SolvedCluster, partitions: Partitions, base: I
             unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
             room_bytes=disk - (bytes_per_broker(base, size, len(brokers)) if frees_disk else peak),
             allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
+            frees_disk=frees_disk,
         )
         settled = settle(old, lists)
         still_left = _left_out(brokers, partitions, settled, settings)
-        if still_left.any():
+        while (still_left & ~kept).any():
             settled = np.where((still_left & ~kept)[:, None], old, settled)
             still_left = _left_out(brokers, partitions, settled, settings)
         if not still_left.any():

@@ -12,6 +12,8 @@ import numpy as np
 
 from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.solve.bounds.bound import only_in
+from optimizer.solve.rules.bands import broker_loads
 from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_disorder, rack_histogram
 from optimizer.solve.rules.urgency import BALANCE, urgency
@@ -84,6 +86,7 @@ def second_choices(
     unchanged: Partitions,
     room_bytes: Floats,
     allowed: Ints,
+    frees_disk: bool,
 ) -> tuple[Ints, Bools]:
     """Lists of the changed partitions, (P, W), and the partitions that are still not fully repaired, (P,).
 
@@ -98,6 +101,8 @@ def second_choices(
         Bytes that each broker may still take.
     allowed : (2,) int64
         Bytes and replicas that may still be copied.
+    frees_disk : bool
+        Try again with the space that the second choices themselves free, as long as that repairs something.
     """
     lists = np.where(kept[:, None], planned, partitions.replicas)
     held_back = ~kept
@@ -105,16 +110,23 @@ def second_choices(
     room = _Room(room_bytes.copy(), _room_by_topic(len(brokers), partitions, unchanged, lists), allowed.copy())
     length = (partitions.replicas >= 0).sum(axis=1)
     repairable = np.isin(partitions.mobility, (FREE, RACKS_ONLY)) & (partitions.replication_factor == length)
-    tried = np.flatnonzero(held_back & repairable & (urgency(brokers, partitions).levels < BALANCE))
-    for p in tried[np.argsort(partitions.size_bytes[tried], kind="stable")].tolist():
-        topic, size = str(partitions.topic[p]), int(partitions.size_bytes[p])
-        repaired, broken = _repaired(
-            brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
-        )
-        if brokers.is_live[repaired[repaired >= 0]].all():
-            room.take(topic, size, lists[p], repaired)
-            lists[p], held_back[p] = repaired, broken > 0
-    return lists, held_back
+    urgent = repairable & (urgency(brokers, partitions).levels < BALANCE)
+    while True:
+        before = lists.copy()
+        tried = np.flatnonzero(held_back & urgent & (lists == partitions.replicas).all(axis=1))
+        for p in tried[np.argsort(partitions.size_bytes[tried], kind="stable")].tolist():
+            topic, size = str(partitions.topic[p]), int(partitions.size_bytes[p])
+            repaired, broken = _repaired(
+                brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
+            )
+            if brokers.is_live[repaired[repaired >= 0]].all():
+                room.take(topic, size, lists[p], repaired)
+                lists[p], held_back[p] = repaired, broken > 0
+        removed = only_in(before, lists)
+        if not frees_disk or not removed.any():
+            return lists, held_back
+        freed = broker_loads(len(brokers), np.where(removed, before, -1), partitions.size_bytes[:, None])
+        room.disk += freed[:, 0]
 
 
 def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
