@@ -77,6 +77,7 @@ class Variant:
 NO_TIE_BREAK = tuple((name, 0.0) for name in ("tie_break", "few_moves_tie_break", "gap_tie_break"))
 ONE_PRICE = tuple((name, (TUNED.bytes_price,)) for name in ("plan_prices", "short_curve_prices", "curve_prices"))
 VARIANTS = (
+    # Each name gives the number of brokers, candidates or prices.
     Variant("as it is"),
     Variant(
         "random shards",

@@ -107,22 +107,22 @@ def section_of(knob: str) -> str:
 
 def _typed_value(knob: Field[Any], value: object, section: str) -> object:
     """The value of a knob with its type; for all knobs except lists of tables. Lists have entries of one type."""
-    expected = str if knob.default is MISSING else type(knob.default)
-    entry = get_args(knob.type)[0] if expected is tuple else None
-    if expected is float and type(value) is int:
+    type_ = str if knob.default is MISSING else type(knob.default)
+    entry = get_args(knob.type)[0] if type_ is tuple else None
+    if type_ is float and type(value) is int:
         return float(value)
     if entry and isinstance(value, list) and all(type(item) is entry for item in value):
         return tuple(value)
-    if entry or type(value) is not expected:
-        raise ConfigError(f"{section} {knob.name} = {value!r}: expected {_describe_type(knob, expected, entry)}")
+    if entry or type(value) is not type_:
+        raise ConfigError(f"{section} {knob.name} = {value!r}: expected {_describe_type(knob, type_, entry)}")
     return value
 
 
-def _describe_type(knob: Field[Any], expected: type, entry: type | None) -> str:
+def _describe_type(knob: Field[Any], type_: type, entry: type | None) -> str:
     """The values that a knob accepts, in words, with an example in TOML."""
-    if expected is bool:
+    if type_ is bool:
         return "true or false, without quotes"
-    value_type = _TYPES[entry or expected]
+    value_type = _TYPES[entry or type_]
     if entry:
         return f"a list of {value_type.plural}, such as [{value_type.example}]"
     example = json.dumps(knob.default) if knob.default is not MISSING and knob.default else value_type.example

@@ -98,11 +98,11 @@ def _not_possible(instance: Instance, plan: PlanDocument, files: Sequence[AuditF
     parts = _whole(files, "rollback_not_possible")
     listed = {entry.key: entry.replicas for entry in parts.entries}
     before = {e.key: instance.partitions[e.key].replicas for e in plan.entries if e.key in instance.partitions}
-    expected = {key: replicas for key, replicas in before.items() if not instance.living.issuperset(replicas)}
+    required = {key: replicas for key, replicas in before.items() if not instance.living.issuperset(replicas)}
     yield from parts.violations
-    for key in sorted(expected.keys() | listed.keys()):
-        if listed.get(key) != expected.get(key):
-            detail = f"it has {listed.get(key, 'nothing')}, expected {expected.get(key, 'nothing')}"
+    for key in sorted(required.keys() | listed.keys()):
+        if listed.get(key) != required.get(key):
+            detail = f"it has {listed.get(key, 'nothing')}, expected {required.get(key, 'nothing')}"
             yield Violation("rollback_not_possible", name(key), detail)
 
 

@@ -34,9 +34,9 @@ def check_throttles(
     for style in STYLES:
         path = f"{folder}/throttle-{style}.sh"
         entries = read_script(scripts[path])
-        expected = {key: value for key, (value, _) in data.get(style, {}).items() if not _is_of(key, dead)}
-        if entries != expected:
-            differ = sorted(key for key in entries.keys() | expected.keys() if entries.get(key) != expected.get(key))
+        required = {key: value for key, (value, _) in data.get(style, {}).items() if not _is_of(key, dead)}
+        if entries != required:
+            differ = sorted(key for key in entries.keys() | required.keys() if entries.get(key) != required.get(key))
             yield Violation("throttle_data", path, f"throttle.json differs in {differ[:3]}")
         yield from _lists(instance, wave, entries, path)
         yield from _rates(instance, wave, entries, path)

@@ -32,7 +32,10 @@ def test_a_cancel_does_not_restore_the_order() -> None:
     ],
 )
 def test_completion(current: list[int], target: list[int], isr: list[int], done: Completed | None) -> None:
-    """A move completes when the added replicas are in sync, a shrink when all that stay are; a reorder is never in flight."""
+    """A move completes when the added replicas are in sync, a shrink when all that stay are.
+
+    A reorder is never in flight.
+    """
     assert complete(start(current, target), isr) == done
 
 
