@@ -125,7 +125,7 @@ def second_choices(
         removed = only_in(before, lists)
         if not frees_disk or not removed.any():
             return lists, held_back
-        freed = broker_loads(len(brokers), np.where(removed, before, -1), partitions.size_bytes[:, None])
+        freed = broker_loads(len(brokers), np.where(removed, before, -1), partitions.size_bytes[:, None].astype(float))
         room.disk += freed[:, 0]
 
 
