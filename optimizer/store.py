@@ -1,6 +1,6 @@
-"""The Delta tables of a warehouse: writes the rows of a run, reads and checks them.
+"""Writes, reads and checks the rows of a run in the Delta tables of a warehouse.
 
-Writes are idempotent by content: rows that are already stored are not written again
+Writes are idempotent by content: the store skips rows that a table already has
 (docs/decisions/0002-idempotent-runs.md). Reads return the current rows, without time travel: Delta refuses versions
 that are older than a week (docs/decisions/0017-old-runs.md).
 """
@@ -30,7 +30,7 @@ from schemas.table import Table
 # Stage name of the row that a run adds to ``runs`` before it writes any other table.
 BEGIN = "begin"
 _THREADS = 4  # tables processed at the same time: a small commit mostly waits for files
-_FEW_ROWS = 100_000  # up to this number rows are hashed in one task: several tasks take twice as long
+_FEW_ROWS = 100_000  # one task hashes up to this number of rows: several tasks take twice as long
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class Store:
     def check(self, tables: Iterable[str], run_id: str, *, code_version: str) -> None:
         """Compare rows that other processes wrote with the counts and hashes in ``runs``.
 
-        Rows of another release are compared by number only: other columns give another hash.
+        If another release wrote the rows, only their number is compared: its columns, and so its hashes, may differ.
 
         Raises
         ------
@@ -183,12 +183,12 @@ class Store:
         return (table, run_id) in self._checked or (table, run_id) in self._written
 
     def _content_now(self, table: str, rows: DataFrame, run_id: str) -> str:
-        """Count and hash of rows; computed in one task if the recorded number is small."""
+        """Count and hash of rows. One task computes them if the recorded number is small."""
         few = row_count_of(self._fingerprint_of(table, run_id)) <= _FEW_ROWS
         return count_and_hash(rows.coalesce(1) if few else rows, _contract(table))
 
     def _difference(self, table: str, run_id: str, code_version: str) -> str:
-        """How the rows of a run differ from the recorded ones; empty if they are the same."""
+        """How the rows of a run differ from what ``runs`` records; empty if they are the same."""
         contract, stage = _contract(table), WRITERS[table]
         remedy = f"run the stage {stage!r} again, then all later stages"
         if not self.exists(table):
@@ -258,7 +258,7 @@ class Store:
         return _Prepared(rows=rows, fingerprint=fingerprint, is_stored=is_stored)
 
     def _is_stored(self, table: str, run_id: str, fingerprint: str) -> bool:
-        """Whether the table has these rows. Rows of another process are read: somebody may have deleted them."""
+        """Whether the table has these rows. Reads rows of another process again: somebody may have deleted them."""
         known = self._known(table, run_id)
         if known is None or known[1] != fingerprint:
             return False
@@ -276,9 +276,9 @@ class Store:
             version = known[0] if known and prepared.is_stored else self._replace(table, prepared.rows, run_id)
             committed = version
             if known and known[1] == prepared.fingerprint and known[0] < version:
-                version = known[0]  # the same rows as before: rows that were made from that version stay valid
+                version = known[0]  # the same rows as before: what later stages computed from them stays valid
         self._rows.pop(key, None)
-        # Stored rows may differ from computed ones in volatile columns: such a table is read again.
+        # Volatile columns of stored rows may differ from the computed rows, so the next read opens the table.
         if self._keeps_rows and not (prepared.is_stored and _contract(table).volatile):
             self._rows[key] = prepared.rows
         if not prepared.is_stored:
@@ -332,7 +332,7 @@ class Store:
             return delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id).collect()
 
     def put(self, table: str, rows: Iterable[Mapping[str, Any]], *, replacing: str | None) -> None:
-        """Append rows of the driver; with ``replacing``, an SQL condition, replace the rows that it selects."""
+        """Append rows. With ``replacing`` (an SQL condition), replace the rows that it selects."""
         self.ensure(table)
         with short_errors(table):
             self._put(table, small_frame(self.spark, list(rows), schema_of(_contract(table))), replacing)
@@ -351,7 +351,7 @@ class Store:
             DeltaTable.forPath(self.spark, self.path(table)).delete(where)
 
     def _withdraw(self, table: str, run_id: str) -> None:
-        """Delete the record of the table's stage before its rows change: after a crash it must not describe them."""
+        """Delete the record of the table's stage before the rows change: after a crash it would describe other rows."""
         if (table, run_id) not in self._written:
             self._withdraw_record(run_id, WRITERS[table])
 
@@ -364,8 +364,8 @@ class Store:
     def begin(self, *, run_id: str, code_version: str, config_hash: str, config_json: str) -> None:
         """Add a new run to ``runs``, before its first write to any other table.
 
-        So no table has rows of a new run, and its rows are appended without a search for older ones. That search would
-        take a quarter of the run's CPU time (docs/decisions/0010-begun-runs.md).
+        No other table can have rows of a new run, so the store appends without a search for older rows. The search
+        would take a quarter of the run's CPU time (docs/decisions/0010-begun-runs.md).
         """
         if not self._load_records(run_id):
             self.record_run(
@@ -390,7 +390,7 @@ class Store:
         reads: Mapping[str, int],
         writes: Mapping[str, int],
     ) -> RunRecord:
-        """Record which versions a stage read and wrote; an equal record is not written again.
+        """Record which versions a stage read and wrote; skip a record that is already stored.
 
         Raises
         ------

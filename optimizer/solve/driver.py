@@ -4,9 +4,9 @@
    every band is met and no rule is broken, or no round makes progress.
 2. Limits: a plan that copies more than allowed, or fills a disk, is reduced.
 3. Leaders, moves and findings of each cluster become tables.
-4. Lower bounds: bytes that any plan as balanced must copy.
+4. Lower bounds: bytes that any equally balanced plan must copy.
 
-Brokers and their loads (a row per broker) are small and are held here; partitions stay in the placement.
+This module keeps brokers and their loads in memory, because they are small. Partitions stay in the placement.
 """
 
 import itertools
@@ -42,8 +42,8 @@ class Solved(Generic[P]):
         All replicas after the plan.
     shards : sequence of ShardResult
         Every shard of every round.
-    tables : by name
-        Rows of leaders, moves and findings, of the placement's kind.
+    tables : mapping by name
+        Leaders, moves and findings, as arrays or frames: whatever the placement uses.
     bounds : Bounds
     """
 
@@ -60,7 +60,7 @@ def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]
     Raises
     ------
     AssertionError
-        A bug: partitions without an order of copies were left out, and the rest still has no order.
+        A bug: partitions without an order of copies got their old replicas back, and still there is no order.
     """
     placement, clusters, shards = solve_rounds(placement, settings, tuning)
     placement, clusters = _restore_lists_with_dead_brokers(placement, clusters)
@@ -73,13 +73,14 @@ def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]
         tables, left_for_disk = placement.result_tables(clusters, settings)
     if left_for_disk:
         raise AssertionError(
-            f"no order of copies for {sorted(left_for_disk)}, although the partitions without one were left out"
+            f"clusters {sorted(left_for_disk)} have no order of copies, although partitions without an order got their "
+            "old replicas back"
         )
     return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters, tuning))
 
 
 def solve_rounds(placement: P, settings: Settings, tuning: Tuning) -> tuple[P, Clusters, Sequence[ShardResult]]:
-    """Run the rounds alone.
+    """Run only the rounds: no limits, tables or bounds.
 
     Returns
     -------
@@ -136,7 +137,7 @@ def _with_current_loads(placement: P, clusters: Clusters) -> Clusters:
 
 
 def _next_rounds(clusters: Clusters, settings: Settings, number: int, tuning: Tuning) -> dict[str, ClusterRound]:
-    """The next round of each cluster that needs one; shards are numbered across the fleet."""
+    """The next round of each cluster with more work. A shard's number is unique in the fleet."""
     tasks: dict[str, ClusterRound] = {}
     first_shard = 0
     for cluster_id, cluster in clusters.items():
@@ -172,7 +173,7 @@ def _after_round(
 
 
 def _restore_lists_with_dead_brokers(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
-    """Kafka refuses a new list that names a broker which is not live, so such a partition keeps its old list."""
+    """Partitions keep their old list if the new list names a broker that is not live: Kafka refuses such a list."""
     not_live = {c: cluster.brokers.ids[~cluster.brokers.is_live].tolist() for c, cluster in clusters.items()}
     not_live = {c: ids for c, ids in not_live.items() if ids}
     if not not_live:
@@ -196,7 +197,7 @@ def _plans_over_limits(placement: P, clusters: Clusters, settings: Settings) -> 
         c: cluster_policy.move_limit for c, cluster_policy in settings.cluster_policies().items() if c in clusters
     }
     filling = {c for c in limits if _fills_a_disk(clusters[c], settings.policy)}
-    checked = sorted(filling | {c for c, limit in limits.items() if limit != MoveLimit()})
+    to_check = sorted(filling | {c for c, limit in limits.items() if limit != MoveLimit()})
     headroom = settings.policy.disk_headroom
     plans = {
         c: OverLimits(
@@ -206,7 +207,7 @@ def _plans_over_limits(placement: P, clusters: Clusters, settings: Settings) -> 
             clusters[c].loads,
             disk_headroom=headroom if c in filling else None,
         )
-        for c, copies in (placement.copies(checked) if checked else {}).items()
+        for c, copies in (placement.copies(to_check) if to_check else {}).items()
     }
     return {c: plan for c, plan in plans.items() if plan.exceeds_any}
 

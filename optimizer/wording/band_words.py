@@ -29,7 +29,7 @@ def log_dir_fills(finding: Finding) -> Words:
     return Words(
         f"broker {finding.broker_id} {path}",
         f"Kafka would put {plural(finding.facts['replicas'], 'replica')} of {arriving} in {path}, which has the fewest "
-        f"logs (an estimate); it has room for {space}, including what leaves it",
+        f"logs (an estimate); it has room for {space}, with the space of replicas that leave it",
         "move logs to another directory of this broker, add disk, or let fewer replicas go to it",
     )
 
@@ -76,7 +76,7 @@ def _may_not_come(finding: Finding) -> str:
 
 def _forced_only(finding: Finding) -> str:
     """Partitions that move only if they must."""
-    return "partitions left by policy.only" if finding.facts["only"] else "excluded topics"
+    return "partitions that policy.only excludes" if finding.facts["only"] else "excluded topics"
 
 
 def _large_partition(finding: Finding) -> str:

@@ -16,7 +16,7 @@ def rack_emptied(finding: Finding) -> Words:
         f"rack {finding.facts['rack']}",
         f"the plan empties the whole rack ({agree(len(brokers), 'broker', 'brokers')} {ids(brokers)}): replicas are "
         f"spread over {plural(int(finding.amount or 0), 'rack')} only",
-        "keep or add a broker in this rack, unless you give the rack up",
+        "keep or add a broker in this rack, unless you no longer need the rack",
     )
 
 

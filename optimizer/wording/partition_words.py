@@ -22,19 +22,19 @@ def not_free(finding: Finding) -> Words:
 
 def unexplained(finding: Finding) -> Words:
     """Fact ``detail``, the audit's sentence."""
-    remedy = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"
+    remedy = f"execute the plan and run again; if it stays again, {LEFT_AGAIN}"
     return Words(partition_of(finding), finding.facts["detail"], remedy)
 
 
 def rack_spread(finding: Finding) -> Words:
     """Facts ``over`` and ``under``: rack, its replicas, and the most or least allowed.
 
-    Without a partition, amount: partitions that the plan fixes.
+    Without a partition, amount: partitions that the plan repairs.
     """
     if finding.partition is None:
         count = int(finding.amount or 0)
-        breaks = f"{plural(count, 'partition')} {agree(count, 'breaks', 'break')} the rack rule; the plan fixes that"
-        return Words("fixed partitions", breaks, remedies.EXECUTE)
+        breaks = f"{plural(count, 'partition')} {agree(count, 'breaks', 'break')} the rack rule; the plan repairs that"
+        return Words("repaired partitions", breaks, remedies.EXECUTE)
     facts = finding.facts
     over = (f"rack {rack} holds {plural(count, 'replica')} (at most {most})" for rack, count, most in facts["over"])
     under = (f"rack {rack} holds {count} (at least {least})" for rack, count, least in facts["under"])
@@ -48,7 +48,7 @@ def not_emptied(finding: Finding) -> Words:
     subject, detail = f"{name} on {finding.broker_id}", f"broker {finding.broker_id} ({facts['state']}) keeps {name}"
     if finding.cause == Cause.TOO_FEW_BROKERS:
         too_few = f"{plural(facts['replicas'], 'replica')}, brokers that can hold them: {facts['hosts']}"
-        return Words(subject, f"{detail}: {too_few}", "request fewer replicas, drain fewer brokers, or add one")
+        return Words(subject, f"{detail}: {too_few}", "request fewer replicas, drain fewer brokers, or add a broker")
     return _left(finding, subject, detail, f"add a broker that may hold it; otherwise {remedies.RUN_AGAIN}")
 
 

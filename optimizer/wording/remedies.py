@@ -1,4 +1,4 @@
-"""Remedies by cause, and the text of a cause after the thing that it leaves."""
+"""Remedies by cause, and the words of a cause."""
 
 from optimizer.domain import PLACEMENT_RULE, Cause
 from optimizer.solve.findings.finding import Finding
@@ -6,7 +6,7 @@ from optimizer.solve.findings.finding import Finding
 # For a partition that may move but did not.
 RUN_AGAIN = "execute the plan and run again, or raise solver.shard_brokers or solver.rounds"
 EXECUTE = "execute the plan"
-FIX = "fix the cause, then plan again"  # a release stored no cause
+FIX = "fix the cause, then plan again"  # for rows of releases that stored no cause
 
 _START = "start a broker that holds a replica, then plan again"
 # Why a partition is not free (a sentence about it), and the remedy.
@@ -19,13 +19,13 @@ _NOT_FREE = {
     Cause.LEADERLESS: ("it has no leader", _START),
     Cause.NO_IN_SYNC_REPLICA: ("none of its replicas is in sync", _START),
     Cause.ON_FENCED_BROKER: ("one of its replicas is on a fenced broker", "start that broker, or drain it"),
-    Cause.PIN_TOO_SMALL: ("its pin leaves too few brokers", "let the pin allow more brokers"),
+    Cause.PIN_TOO_SMALL: ("its pin allows too few brokers", "let the pin allow more brokers"),
     Cause.OWN_PLACEMENT_RULE: (
         f"its topic has {PLACEMENT_RULE}",
         f"remove {PLACEMENT_RULE} from the topic, or move the topic with Confluent's tools",
     ),
     Cause.TOPIC_EXCLUDED: ("its topic is excluded", "remove it from exclude_topics, or add it to topics"),
-    Cause.ONLY: ("only requests something else", "execute the plan and run again without only"),
+    Cause.ONLY: ("policy.only limits this plan to other changes", "execute the plan and run again without only"),
 }
 _FACTORS = {
     Cause.TOO_FEW_BROKERS: "request fewer replicas, or let more brokers accept replicas",

@@ -30,8 +30,10 @@ _LEFT_BY_ONLY = {
 
 
 def limited(finding: Finding) -> Words:
-    """Facts ``exceeded`` (limits), ``moved_bytes`` and ``moves`` of the whole plan, ``left``: findings by code; amount:
-    changes that are left out."""
+    """Facts ``exceeded`` (limits), ``moved_bytes`` and ``moves`` of the whole plan, and ``left`` (findings by code).
+
+    Amount: changes that the plan leaves out.
+    """
     facts, exceeded = finding.facts, finding.facts["exceeded"]
     limits = {
         "max_moved_bytes": ("max_moved_gb", f"{exceeded.get('max_moved_bytes', 0) / BYTES_PER_GB:.12g}"),
@@ -84,12 +86,12 @@ def no_spare_replica(finding: Finding) -> Words:
     return Words(
         str(finding.topic),
         f"{plural(factor, 'replica')} requested, min.insync.replicas: {factor}; one broker down stops its writers",
-        "request one more, or lower min.insync.replicas",
+        "request one more replica, or lower min.insync.replicas",
     )
 
 
 def topic_spread(finding: Finding) -> Words:
-    """Fact ``total`` of the topic. Without a topic, amount: cases that the plan fixes, or that are not listed."""
+    """Fact ``total`` of the topic. Without a topic, amount: cases that the plan repairs, or more cases than listed."""
     remedy = "let partitions of the topic move, let more brokers accept replicas, or raise topic_spread; or run again"
     return _crowded(finding, remedy)
 
@@ -108,8 +110,8 @@ def _crowded(finding: Finding, remedy: str) -> Words:
         detail = f"{has}; at most {most} {agree(most, 'is', 'are')} allowed"
         return Words(f"{finding.topic} on broker {broker}", detail, remedy)
     if finding.when == "before":
-        detail = f"in {plural(count, 'case')} a broker has too many {resource} of a topic; the plan fixes that"
-        return Words("fixed topics", detail, remedies.EXECUTE)
+        detail = f"in {plural(count, 'case')} a broker has too many {resource} of a topic; the plan repairs that"
+        return Words("repaired topics", detail, remedies.EXECUTE)
     cases = f"in {plural(count, 'more case')} a broker has too many {resource} of a topic"
     return Words("further topics", f"{cases}, by fewer than in the cases listed", remedy)
 

@@ -169,7 +169,7 @@ def test_what_only_leaves_is_no_excluded_topic() -> None:
     cluster = with_mobility(FORCED_ONLY)
     policy = Policy(replicas_band=90.0)
     details = [found.detail for found in findings_of(cluster, cluster.partitions.replicas, policy, only="racks")]
-    assert any("already exceed the band: partitions left by policy.only 300 B" in detail for detail in details)
+    assert any("already exceed the band: partitions that policy.only excludes 300 B" in detail for detail in details)
     assert not any("excluded topics" in detail for detail in details)
 
 

@@ -236,7 +236,7 @@ def test_findings_name_the_worst_and_count_the_rest() -> None:
     after[:3, 0] = 15
     findings = in_full(spread_findings(brokers, partitions, after))
     assert {f.code for f in findings} == {FindingCode.TOPIC_SPREAD}
-    assert [f.subject for f in findings[:3]] == ["fixed topics", "t on broker 4", "t on broker 1"]
+    assert [f.subject for f in findings[:3]] == ["repaired topics", "t on broker 4", "t on broker 1"]
     assert findings[0].detail.startswith("in 1 case a broker has too many replicas")
     assert [(f.subject, f.when) for f in findings if "15" in f.subject] == [("t on broker 15", "after")]
     assert len([f for f in findings if f.when == "both"]) == 10 + 1

@@ -125,4 +125,4 @@ def test_a_factor_without_a_spare_replica_is_reported() -> None:
         .tolist()
     )
     detail = "2 replicas requested, min.insync.replicas: 2; one broker down stops its writers"
-    assert shown == [["t0", "after", detail, "request one more, or lower min.insync.replicas"]]
+    assert shown == [["t0", "after", detail, "request one more replica, or lower min.insync.replicas"]]

@@ -82,7 +82,7 @@ def test_the_last_step_of_solve_finds_it(limits: AuditLimits, count: int) -> Non
     solved = solved_cluster(brokers, free, loads, loads)
     records = finish_cluster(rows.assign(current=rows["replicas"]), solved, Policy(), limits)["findings"]
     unexplained = records[records["rule"] == "unexplained"]
-    remedy = f"execute the plan and run again; if it is left again, {LEFT_AGAIN}"
+    remedy = f"execute the plan and run again; if it stays again, {LEFT_AGAIN}"
     expected = ("t-0", "after", "replicas stay on brokers [3], which must be emptied; [1, 2] would fix it", remedy)
     shown = unexplained[["subject", "when", "detail", "remedy"]].to_numpy().tolist()
     assert shown == [list(expected)] * count

@@ -33,7 +33,7 @@ STAYS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"cause": Cause.TOO_FEW_BROKERS},
         "broker 101 (draining) keeps audit.login-events-3: 3 replicas, brokers that can hold them: 2",
-        "request fewer replicas, drain fewer brokers, or add one",
+        "request fewer replicas, drain fewer brokers, or add a broker",
     ),
     (
         {"cause": Cause.MOVE_LIMIT, "facts": {"exceeded": {"max_moves": 1, "disk_headroom": 0.1}}},

@@ -20,7 +20,7 @@ from schemas.keys import RUN_BROKER, RUN_PARTITION
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.spark import conform
 
-_OF_TOPIC = ("cluster_id", "topic", "configs", "min_insync_replicas")
+_TOPIC_COLUMNS = ("cluster_id", "topic", "configs", "min_insync_replicas")
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -38,12 +38,12 @@ def gate(frames: Frames, run: Run) -> Refusals:
     """Clusters that can't meet their policy.
 
     A list or a pin names an unknown broker or rack, no broker may hold replicas, patterns request different replication
-    factors for a topic, or ``only`` is drain and no broker is to be drained.
+    factors for a topic, or ``only`` is "drain" but the policy drains no broker.
     """
     unknown = refuse_unknown(known_of_brokers(frames["brokers"]), run.settings) if names_any(run.settings) else {}
     conflicts = check_factors(frames["replicas"], run.settings)
-    hosts = frames["instance_brokers"]
-    return conflicts | without_drains(hosts, run.settings) | _without_open_brokers(hosts) | unknown
+    planned = frames["instance_brokers"]
+    return conflicts | without_drains(planned, run.settings) | _without_open_brokers(planned) | unknown
 
 
 def _without_open_brokers(brokers: DataFrame) -> dict[str, BallastError]:
@@ -59,22 +59,23 @@ def _without_open_brokers(brokers: DataFrame) -> dict[str, BallastError]:
 
 
 def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) -> DataFrame:
-    """Brokers with their state and with what they accept under the policy; a live broker without replicas is new.
+    """Brokers with their state, and with what they accept under the policy.
 
-    A fenced broker may return, so its replicas stay unless the policy drains it. A dead broker is always emptied.
+    A live broker without replicas is new. A fenced broker may return, so its replicas stay unless the policy drains it.
+    A dead broker is always emptied.
     """
-    holding = replicas.select(*RUN_BROKER, F.lit(True).alias("holds")).distinct()
-    living = F.col("state") == "alive"
+    with_replicas = replicas.select(*RUN_BROKER, F.lit(True).alias("holds")).distinct()
+    is_alive = F.col("state") == "alive"
     state = (
-        F.when(living & _listed(settings, "drain_brokers"), "draining")
-        .when(living & F.col("holds").isNull(), "new")
+        F.when(is_alive & _listed(settings, "drain_brokers"), "draining")
+        .when(is_alive & F.col("holds").isNull(), "new")
         .otherwise(F.col("state"))
     )
     may_hold = F.col("state").isin("alive", "new")
-    # Rows of earlier releases have only the reason in words.
+    # Earlier releases wrote only the reason in words, without its code.
     is_closed = F.coalesce("closed_cause", "closed_reason").isNotNull()
     rack = F.col("rack") if settings.policy.rack_policy == "spread" else F.lit(None).cast("string")
-    planned = brokers.join(holding, RUN_BROKER, "left").withColumn("state", state)
+    planned = brokers.join(with_replicas, RUN_BROKER, "left").withColumn("state", state)
     return planned.withColumns(
         {
             "rack": rack,
@@ -91,7 +92,7 @@ def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) ->
 def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame) -> DataFrame:
     """Brokers with their directories. A directory that has failed or is cordoned is not open.
 
-    A single directory has the capacity of its broker.
+    If a broker's only directory has no capacity of its own, it gets the broker's.
     """
     fields = (
         "log_dir AS path",
@@ -101,28 +102,30 @@ def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame) -> DataFrame:
         "error IS NULL AND NOT coalesce(is_cordoned, false) AS is_open",
     )
     entry = F.expr(f"struct({', '.join(fields)})")
-    known = log_dirs.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(entry)).alias("log_dirs"))
-    of_broker = F.when(F.size("log_dirs") == 1, F.col("disk_capacity_bytes"))
+    by_broker = log_dirs.groupBy(*RUN_BROKER).agg(F.array_sort(F.collect_list(entry)).alias("log_dirs"))
+    broker_capacity = F.when(F.size("log_dirs") == 1, F.col("disk_capacity_bytes"))
     sized = F.transform(
-        "log_dirs", lambda disk: disk.withField("capacity_bytes", F.coalesce(disk["capacity_bytes"], of_broker))
+        "log_dirs", lambda disk: disk.withField("capacity_bytes", F.coalesce(disk["capacity_bytes"], broker_capacity))
     )
-    return brokers.join(known, RUN_BROKER, "left").withColumn("log_dirs", sized)
+    return brokers.join(by_broker, RUN_BROKER, "left").withColumn("log_dirs", sized)
 
 
 def _listed(settings: Settings, name: str) -> Column:
     """Whether a broker is in this list of its cluster's policy."""
     lists = {cluster_id: policy.brokers(name) for cluster_id, policy in settings.cluster_policies().items()}
-    hits = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists.items() if ids]
-    return reduce(Column.__or__, hits, F.lit(False))
+    conditions = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists.items() if ids]
+    return reduce(Column.__or__, conditions, F.lit(False))
 
 
 def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with ordered replicas. A partition in flight has the replicas of its target and does not move.
+    """Partitions with ordered replicas, and whether they may move.
 
-    Other partitions are fixed, too: without a leader or an in-sync replica nothing can be copied; Kafka's tool refuses
-    a list that names a fenced broker; a pin may allow too few brokers. Fixed and excluded partitions keep their
-    replication factor. A partition also keeps it if too few brokers can hold the requested replicas, or if the
-    requested factor is below min.insync.replicas.
+    A partition in flight is fixed: the plan uses the replicas that its reassignment ends with. ``_fixed`` lists the
+    other reasons. Without a leader or an in-sync replica Kafka can copy nothing, and its tool refuses a list that names
+    a fenced broker.
+
+    Fixed and excluded partitions keep their replication factor. A partition also keeps it if too few brokers can hold
+    the requested replicas, or if the requested factor is below min.insync.replicas.
 
     Parameters
     ----------
@@ -133,10 +136,10 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
     """
     is_fenced = F.expr("state = 'fenced' AND NOT must_empty").alias("is_fenced")
     down = brokers.where("state IN ('fenced', 'dead')").select(*RUN_BROKER, "state", is_fenced)
-    known = inputs["replicas"].join(F.broadcast(down), RUN_BROKER, "left")
-    row = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
-    target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), row)))
-    gathered = known.groupBy(*RUN_PARTITION).agg(
+    with_states = inputs["replicas"].join(F.broadcast(down), RUN_BROKER, "left")
+    entry = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
+    target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), entry)))
+    gathered = with_states.groupBy(*RUN_PARTITION).agg(
         target.alias("target"),
         F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
         F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
@@ -154,7 +157,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         .transform(with_requested_factor, inputs["topics"], settings)
         .transform(with_pins, brokers, settings)
         .join(inputs["partition_load"], RUN_PARTITION, "left")
-        .join(inputs["topics"].select(*_OF_TOPIC), ["cluster_id", "topic"], "left")
+        .join(inputs["topics"].select(*_TOPIC_COLUMNS), ["cluster_id", "topic"], "left")
         .withColumns(refused_factor())
         .withColumn(
             "replication_factor", F.when(F.col("factor_cause").isNull(), F.col("requested_factor")).otherwise(current)
@@ -169,7 +172,7 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
 
 
 def _fixed(settings: Settings) -> Column:
-    """The first reason why a partition is not free: its code, ``cause``, and words, ``reason``; null if it is free."""
+    """``cause`` (code) and ``reason`` (words) of the first cause why a partition is not free; null if it is free."""
     is_short = F.col("pinned_brokers").isNotNull() & (F.col("usable_brokers") < F.col("replication_factor"))
     usable, needed = plural("usable_brokers", "broker"), plural("replication_factor", "replica")
     pin_allows = F.expr(f"concat('its pin allows only ', {usable} , ' for ', {needed})")
