@@ -155,12 +155,12 @@ INPUT: Rows = [
     {
         "rule": "rates_known", "standing": "left_out", "subject": "orders",
         "detail": "3 of 6 partitions, with 20 % of the stored bytes, have no rates: they count as idle",
-        "remedy": "export rates of all topics, or [metrics] rates_required = true to be refused", "rows": 3,
+        "remedy": "export rates of all topics; to refuse such input, set [metrics] rates_required = true", "rows": 3,
     },
     {
         "rule": "no_duplicate_snapshot", "standing": "noted", "subject": "describe-2.txt:4",
-        "detail": "orders-0 is described again, the same, in describe-1.txt",
-        "remedy": "keep one description of the cluster", "rows": 6,
+        "detail": "orders-0 is described again; describe-1.txt has the same description",
+        "remedy": "keep only one description of the cluster", "rows": 6,
     },
 ]  # fmt: skip
 
