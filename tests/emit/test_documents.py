@@ -157,7 +157,7 @@ def test_a_broker_that_is_down_is_called_what_it_is(state: str, dead: list[int])
     assert json.loads(manifest(plan, []).content)["dead_brokers"] == dead
     text = runbook(plan)
     assert "except those of the broker that is down: 1." in text
-    assert "Waves that name a broker that is down (wave-01): never" in text
+    assert "These waves name a broker that is down: wave-01. Never use `--throttle`" in text
 
 
 def test_a_verdict_names_the_goals_that_a_plan_misses(tmp_path: Path) -> None:

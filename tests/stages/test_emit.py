@@ -70,7 +70,7 @@ def test_waves_and_the_whole_name_the_same_partitions(texts: dict[str, str]) -> 
 def test_the_runbook_warns_of_the_dead_broker(texts: dict[str, str]) -> None:
     """Where a dead broker is named, throttles are set by script, and its rollback is named as not yet possible."""
     runbook = texts["runbook.md"]
-    assert "never give `--throttle` there" in runbook
+    assert "Never use `--throttle` with them" in runbook
     assert "**Not possible while 4 is down:**" in runbook
     assert "no `rollback.json` has them: clicks-2." in runbook
     assert "--cancel" in runbook.split("A wave that runs")[1]
