@@ -167,4 +167,4 @@ def test_names_of_topics(
     samples, reports = (rows.get(str(exported), []) for rows in resolutions)
     assert [r.topic for r in samples] == resolved
     assert [(r.severity, r.payload) for r in reports] == ([(severity, exported)] if severity else [])
-    assert all("may mean" in r.reason and "1 sample, " in r.reason for r in reports)
+    assert all("may mean" in r.reason and ": 1 sample " in r.reason for r in reports)

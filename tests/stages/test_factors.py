@@ -76,7 +76,7 @@ def test_the_audit_agrees(spark: SparkSession, tables: Frames) -> None:
     other = tables["instance"].replace(4, 3, subset=["replication_factor"])
     refused = emit.gate({**tables, "instance": other}, run)
     assert [type(error) for error in refused.values()] == [AuditFailed]
-    message = r"(?s)replication_factor 40.*t0-0: 4 replicas planned; 3 replicas now, 3 asked"
+    message = r"(?s)replication_factor 40.*t0-0: 4 replicas planned; 3 replicas now, 3 requested"
     assert re.search(message, str(refused["factors"]))
 
 

@@ -166,7 +166,7 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
     }
     reasons = {source: record["reason"] for source, record in malformed_records(frames).items()}
     assert reasons["topics.txt"].endswith("is an exact copy of again.txt, which is read")
-    assert "a table of metrics that is not in UTF-8" in reasons["other.csv"]
+    assert "a table of metrics that is not UTF-8" in reasons["other.csv"]
     assert "is an empty file" in reasons["brokers.txt"]
     assert "is a gzip archive" in reasons["old.csv.gz"]
     assert "the column 'size' has no unit" in reasons["sizes.csv"]

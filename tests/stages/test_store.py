@@ -267,7 +267,7 @@ def test_runs_record_versions_and_fingerprints(spark: SparkSession, store: Store
 
 def test_recording_what_was_not_written_is_refused(store: Store) -> None:
     """The audit trail can't name a table that the run never wrote."""
-    with pytest.raises(StageError, match=r"\['brokers'\] were not written"):
+    with pytest.raises(StageError, match=r"did not write \['brokers'\]; write them first"):
         record(store, 7)
 
 

@@ -30,7 +30,7 @@ def test_no_broker_keeps_more_than_its_most(tables: Frames) -> None:
     assert max(_held(tables, "current_replicas").values()) > 2 * MOST
     assert max(_held(tables, "proposed_replicas").values()) <= MOST
     findings = [row for row in tables["findings"].collect() if row.rule == "topic_spread"]
-    assert [(row.subject, row.when) for row in findings] == [("mended topics", "before")]
+    assert [(row.subject, row.when) for row in findings] == [("repaired topics", "before")]
 
 
 @pytest.mark.all_only
@@ -40,7 +40,7 @@ def test_no_broker_leads_more_than_its_most(tables: Frames) -> None:
     assert max(Counter(row.current_replicas[0] for row in rows).values()) > 2 * MOST_LED
     assert max(Counter(row.proposed_replicas[0] for row in rows).values()) <= MOST_LED
     findings = [row for row in tables["findings"].collect() if row.rule == "topic_leader_spread"]
-    assert [(row.subject, row.when) for row in findings] == [("mended topics", "before")]
+    assert [(row.subject, row.when) for row in findings] == [("repaired topics", "before")]
 
 
 @pytest.mark.all_only
