@@ -77,24 +77,27 @@ class Store:
         Folder or URI; a table is at ``<warehouse>/<table>``.
     spark : SparkSession
     keeps_rows : bool
-        Whether rows that this process wrote or checked stay in memory until ``release``: opening a small table costs
-        more than processing it. For local masters only: elsewhere a lost executor would lose the rows.
+        Whether rows that this process wrote or checked stay in memory until ``release``. This saves time, because
+        Spark needs longer to open a small table than to process it. Use it only with a local master: in a cluster a
+        lost executor would lose the rows.
     """
 
     def __init__(self, warehouse: str, spark: SparkSession, *, keeps_rows: bool = False) -> None:
         self.warehouse = warehouse.rstrip("/") if "://" in warehouse else os.path.abspath(warehouse)
         self.spark = spark
+        # Keys are (table, run_id); for records they are (run_id, stage).
         self._ensured: set[str] = set()
         self._new_runs: set[str] = set()
-        self._touched: set[tuple[str, str]] = set()
-        self._records: dict[str, dict[str, RunRecord]] = {}
-        self._written: dict[tuple[str, str], tuple[int, str]] = {}
-        self._withdrawn: set[tuple[str, str]] = set()
+        self._touched: set[tuple[str, str]] = set()  # this process has put rows there
+        self._records: dict[str, dict[str, RunRecord]] = {}  # by run_id and stage
+        self._written: dict[tuple[str, str], tuple[int, str]] = {}  # version and fingerprint
+        self._withdrawn: set[tuple[str, str]] = set()  # records deleted from ``runs``
         self._withdrawing = threading.Lock()
         self._keeps_rows = keeps_rows
         self._rows: dict[tuple[str, str], DataFrame] = {}
-        self._committed: dict[tuple[str, str], int] = {}
+        self._committed: dict[tuple[str, str], int] = {}  # version of this process's own commit
         self._checked: set[tuple[str, str]] = set()
+        # Records in memory until ``save_records``, and whether each replaces a stored record; None: store immediately.
         self._held_records: dict[tuple[str, str], bool] | None = None
 
     def path(self, table: str) -> str:
@@ -120,7 +123,7 @@ class Store:
         self._ensured.add(table)
 
     def grow(self, tables: Iterable[str]) -> None:
-        """``ensure`` each of these tables that exists, so that a run refuses an unusable table before any work."""
+        """``ensure`` the tables that exist, so that an unusable table stops a run before any work."""
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(self.ensure, filter(self.exists, tables)))
 
@@ -142,7 +145,7 @@ class Store:
         return delta_tables.newest_version(self.spark, self.path(table))
 
     def read(self, table: str, *, run_id: str) -> DataFrame:
-        """Rows of a run: those that this process wrote, else the current rows of the table.
+        """Rows of a run: those that this process wrote or checked, else the current rows of the table.
 
         Raises
         ------
@@ -160,7 +163,7 @@ class Store:
     def check(self, tables: Iterable[str], run_id: str, *, code_version: str) -> None:
         """Compare rows that other processes wrote with the counts and hashes in ``runs``.
 
-        If another release wrote the rows, only their number is compared: its columns, and so its hashes, may differ.
+        If another release wrote the rows, the store compares only their number: other columns may give other hashes.
 
         Raises
         ------
@@ -200,12 +203,12 @@ class Store:
             content = self._content_now(table, rows, run_id)
         if self._keeps_rows:
             self._rows[table, run_id] = rows
-        now, written = row_count_of(content), row_count_of(recorded)
-        if now != written:
-            return f"table {table} has {now} rows of the run, {written} were written: {remedy}"
+        count, recorded_count = row_count_of(content), row_count_of(recorded)
+        if count != recorded_count:
+            return f"table {table} has {count} rows of the run, {recorded_count} were written: {remedy}"
         record = self.run_record(run_id, stage)
-        is_comparable = record is not None and record.code_version == code_version != UNKNOWN
-        if content != recorded and is_comparable:
+        is_same_release = record is not None and record.code_version == code_version != UNKNOWN
+        if content != recorded and is_same_release:
             return f"table {table} has other rows than {stage!r} wrote: {remedy}"
         return ""
 
@@ -221,10 +224,10 @@ class Store:
         few_rows: bool = False,
         before_change: Callable[[], None] = _do_nothing,
     ) -> dict[str, int]:
-        """Replace the rows of a run in some tables unless they are stored already; return the versions that have them.
+        """Write the rows of a run to some tables, and return the version of each table that has them.
 
-        All rows are computed before the first row is written, so an error while computing changes nothing. Tables are
-        written in parallel, because a small write mostly waits.
+        The new rows replace older rows of the run. The store skips a table that has the same rows already. It computes
+        all rows before it writes the first one, so an error during the computation changes nothing.
 
         Parameters
         ----------
@@ -251,14 +254,17 @@ class Store:
         contract = _contract(table)
         self.ensure(table)
         with short_errors(table):
-            # A checkpoint, not a cache: it also drops the query plan, which each of the three uses would analyse again.
+            # A checkpoint, not a cache: it drops the query plan. Otherwise Spark analyses the plan for each use.
             rows = conform(frame, contract).localCheckpoint()
             fingerprint = fingerprint_of(rows.coalesce(1) if few_rows else rows, contract, run_id)
             is_stored = self._is_stored(table, run_id, fingerprint)
         return _Prepared(rows=rows, fingerprint=fingerprint, is_stored=is_stored)
 
     def _is_stored(self, table: str, run_id: str, fingerprint: str) -> bool:
-        """Whether the table has these rows. Reads rows of another process again: somebody may have deleted them."""
+        """Whether the table has these rows.
+
+        Rows that another process wrote are read again, because somebody may have deleted them.
+        """
         known = self._known(table, run_id)
         if known is None or known[1] != fingerprint:
             return False
@@ -269,14 +275,15 @@ class Store:
 
     def _store(self, table: str, prepared: _Prepared, run_id: str) -> int:
         """Write the rows unless they are stored; return the version that has them."""
-        known, key = self._known(table, run_id), (table, run_id)
+        recorded, key = self._known(table, run_id), (table, run_id)  # recorded: (version, fingerprint) or None
         with short_errors(table):
-            if known and not prepared.is_stored:
+            if recorded and not prepared.is_stored:
                 self._withdraw(table, run_id)
-            version = known[0] if known and prepared.is_stored else self._replace(table, prepared.rows, run_id)
+            version = recorded[0] if recorded and prepared.is_stored else self._replace(table, prepared.rows, run_id)
             committed = version
-            if known and known[1] == prepared.fingerprint and known[0] < version:
-                version = known[0]  # the same rows as before: what later stages computed from them stays valid
+            # The recorded rows were missing and are back: keep their version, so that rows of later stages stay valid.
+            if recorded and recorded[1] == prepared.fingerprint and recorded[0] < version:
+                version = recorded[0]
         self._rows.pop(key, None)
         # Volatile columns of stored rows may differ from the computed rows, so the next read opens the table.
         if self._keeps_rows and not (prepared.is_stored and _contract(table).volatile):
@@ -309,12 +316,12 @@ class Store:
         return record.writes[table]
 
     def is_current(self, stage: str, run_id: str) -> bool:
-        """Whether the rows of a stage are complete, and made from the current rows of its inputs."""
+        """Whether the stage has finished, and its inputs have not changed since."""
         record = self.run_record(run_id, stage)
         if record is None or (run_id, stage) in self._withdrawn:
             return False
-        now = {table: self._known(table, run_id) for table in record.reads}
-        return all(known is not None and known[0] == record.reads[table] for table, known in now.items())
+        inputs = {table: self._known(table, run_id) for table in record.reads}
+        return all(known is not None and known[0] == record.reads[table] for table, known in inputs.items())
 
     def row_count(self, table: str, run_id: str) -> int:
         """Recorded number of rows of a run; 0 if none is recorded."""
@@ -351,7 +358,10 @@ class Store:
             DeltaTable.forPath(self.spark, self.path(table)).delete(where)
 
     def _withdraw(self, table: str, run_id: str) -> None:
-        """Delete the record of the table's stage before the rows change: after a crash it would describe other rows."""
+        """Delete the record of the table's stage before its rows change.
+
+        Otherwise, after a crash, the record would describe rows that are not there.
+        """
         if (table, run_id) not in self._written:
             self._withdraw_record(run_id, WRITERS[table])
 
@@ -364,8 +374,8 @@ class Store:
     def begin(self, *, run_id: str, code_version: str, config_hash: str, config_json: str) -> None:
         """Add a new run to ``runs``, before its first write to any other table.
 
-        No other table can have rows of a new run, so the store appends without a search for older rows. The search
-        would take a quarter of the run's CPU time (docs/decisions/0010-begun-runs.md).
+        Then no other table can have rows of this run, so the store appends without a search for them. The search would
+        take a quarter of the run's CPU time (docs/decisions/0010-begun-runs.md).
         """
         if not self._load_records(run_id):
             self.record_run(
@@ -421,11 +431,11 @@ class Store:
         return record
 
     def hold_records(self) -> None:
-        """Keep records in memory until ``save_records``, so that nothing stored changes before it."""
+        """Keep new records in memory until ``save_records``: an attempt that fails earlier does not change ``runs``."""
         self._held_records = {}
 
     def save_records(self) -> None:
-        """Store the records in memory; later records are stored immediately."""
+        """Store the records that are in memory. From now on, store new records immediately."""
         held, self._held_records = self._held_records or {}, None
         for (run_id, stage), is_known in held.items():
             self._save(self._records[run_id][stage], is_known)
@@ -440,7 +450,7 @@ class Store:
         self._withdrawn.discard((record.run_id, record.stage))
 
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
-        """Replace the rows of the run; if it has none yet, append, which takes a fifth of the time."""
+        """Replace the rows of the run. If the table has none yet, append: this takes a fifth of the time."""
         where = f"run_id = {literal(run_id)}"
         is_first = (run_id in self._new_runs and (table, run_id) not in self._touched) or (
             self.spark.read.format("delta").load(self.path(table)).where(where).isEmpty()

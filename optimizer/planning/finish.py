@@ -69,7 +69,7 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
 
 
 def _lost_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
-    """Topics with lost partitions: all brokers in their lists are dead, so no copy can be made."""
+    """Topics with lost partitions: all brokers in their lists are dead, so Kafka has nothing to copy from."""
     for topic, rows in frame[_is_lost(frame, brokers)].groupby("topic", sort=True):
         yield Finding(
             FindingCode.NOT_FREE,
@@ -86,18 +86,18 @@ def _lost_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
 
 def _is_lost(frame: pd.DataFrame, brokers: Brokers) -> pd.Series:
     dead = {int(b) for b, state in zip(brokers.ids, brokers.state, strict=True) if state == "dead"}
-    unread = frame["fixed_cause"].isin((Cause.LEADERLESS, Cause.NO_IN_SYNC_REPLICA))
-    return unread & frame["replicas"].map(lambda replicas: dead.issuperset(replicas))
+    cannot_copy = frame["fixed_cause"].isin((Cause.LEADERLESS, Cause.NO_IN_SYNC_REPLICA))
+    return cannot_copy & frame["replicas"].map(lambda replicas: dead.issuperset(replicas))
 
 
 def _fixed_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
     """Partitions that are not free.
 
-    Lost partitions, and those that pins or ``only`` exclude, have other findings. Rows of a release that stored no
-    causes are all reported.
+    Lost partitions, and those that pins or ``only`` exclude, have other findings. An early release stored no causes:
+    all its rows are reported here.
     """
-    elsewhere = frame["fixed_cause"].isin(_REPORTED_ELSEWHERE) | _is_lost(frame, brokers)
-    for row in frame[frame["fixed_reason"].notna() & ~elsewhere].itertuples():
+    reported_elsewhere = frame["fixed_cause"].isin(_REPORTED_ELSEWHERE) | _is_lost(frame, brokers)
+    for row in frame[frame["fixed_reason"].notna() & ~reported_elsewhere].itertuples():
         yield Finding(
             FindingCode.NOT_FREE,
             "both",
@@ -142,15 +142,15 @@ def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
 
 
 def _spare_findings(frame: pd.DataFrame) -> Iterable[Finding]:
-    """Topics that get only as many replicas as must be in sync: if one broker is down, producers fail."""
-    changes = frame["replication_factor"] != frame["replicas"].map(len)
-    for topic, rows in frame[changes & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
+    """Topics that get exactly ``min.insync.replicas`` replicas: if one broker is down, producers fail."""
+    resized = frame["replication_factor"] != frame["replicas"].map(len)
+    for topic, rows in frame[resized & (frame["replication_factor"] == frame["min_insync_replicas"])].groupby("topic"):
         factor = int(rows["replication_factor"].max())
         yield Finding(FindingCode.NO_SPARE_REPLICA, "after", topic=str(topic), amount=factor, limit=factor + 1)
 
 
 def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[Finding]:
-    """Patterns that match no topic; patterns of pins have other findings."""
+    """Patterns that match no topic. Patterns of pins are reported elsewhere."""
     names = set(frame["topic"])
     for pattern in sorted(patterns):
         if not any(re.fullmatch(pattern, topic) for topic in names):
@@ -162,7 +162,7 @@ def finish_cluster(
 ) -> Finished:
     """Rows of every output table of one cluster, without the columns that name the cluster and the run.
 
-    With the limits of the audit, the findings include partitions that the audit will not be able to explain.
+    If ``audit`` gives its limits, the findings also list the partitions that the audit will count as unexplained.
     """
     brokers, cluster_policy = cluster.brokers, cluster.cluster_policy
     rows, partitions, chosen = split_rows(frame, brokers.ids)
@@ -205,7 +205,7 @@ def finish_cluster(
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
     ]
-    # The stage sees some of the policy's settings, which have no methods.
+    # In a stage, ``policy`` has only the settings that the stage declared, without the methods of ``Policy``.
     excluded = partial(is_excluded, topics=policy.topics, exclude_topics=policy.exclude_topics)
     findings = with_only(findings, cluster_policy, brokers, partitions, final, is_excluded=excluded)
     if cluster.over_limits:

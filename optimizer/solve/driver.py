@@ -1,8 +1,8 @@
 """Plan every cluster of a fleet, and prove how good the plans are.
 
-1. Rounds: each cluster is split into disjoint shards of brokers, and each shard is solved alone. Rounds repeat until
-   every band is met and no rule is broken, or no round makes progress.
-2. Limits: a plan that copies more than allowed, or fills a disk, is reduced.
+1. Rounds: a round splits each cluster into disjoint shards of brokers, and solves each shard alone. Rounds repeat until
+   every band is met and no rule is broken, or until they make no progress.
+2. Limits: if a plan copies more than allowed, or fills a disk, the driver reduces it.
 3. Leaders, moves and findings of each cluster become tables.
 4. Lower bounds: bytes that any equally balanced plan must copy.
 
@@ -43,7 +43,7 @@ class Solved(Generic[P]):
     shards : sequence of ShardResult
         Every shard of every round.
     tables : mapping by name
-        Leaders, moves and findings, as arrays or frames: whatever the placement uses.
+        Leaders, moves and findings: as arrays or as frames, like the partitions of the placement.
     bounds : Bounds
     """
 
@@ -60,7 +60,7 @@ def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]
     Raises
     ------
     AssertionError
-        A bug: partitions without an order of copies got their old replicas back, and still there is no order.
+        A bug: some partitions have no order of copies, although such partitions got their old replicas back before.
     """
     placement, clusters, shards = solve_rounds(placement, settings, tuning)
     placement, clusters = _restore_lists_with_dead_brokers(placement, clusters)
@@ -137,7 +137,7 @@ def _with_current_loads(placement: P, clusters: Clusters) -> Clusters:
 
 
 def _next_rounds(clusters: Clusters, settings: Settings, number: int, tuning: Tuning) -> dict[str, ClusterRound]:
-    """The next round of each cluster with more work. A shard's number is unique in the fleet."""
+    """The next round of each cluster that needs one. Shard numbers are unique in the fleet."""
     tasks: dict[str, ClusterRound] = {}
     first_shard = 0
     for cluster_id, cluster in clusters.items():
@@ -150,10 +150,10 @@ def _next_rounds(clusters: Clusters, settings: Settings, number: int, tuning: Tu
 def _copies_before_balancing(
     placement: P, clusters: Clusters, tasks: Mapping[str, ClusterRound]
 ) -> Mapping[str, Copies]:
-    """Copies made before a cluster's first balancing round: by pins, by longer lists, and by rack repairs."""
-    starting = [c for c, task in tasks.items() if not (task.repairs_racks or clusters[c].progress.balanced)]
-    moved = [c for c in starting if tasks[c].round or clusters[c].is_resized or clusters[c].brokers.pins]
-    return placement.copies(moved) if moved else {}
+    """Copies that pins, longer lists and rack repairs caused before a cluster's first balancing round."""
+    first_balancing = [c for c, task in tasks.items() if not (task.repairs_racks or clusters[c].progress.balanced)]
+    with_copies = [c for c in first_balancing if tasks[c].round or clusters[c].is_resized or clusters[c].brokers.pins]
+    return placement.copies(with_copies) if with_copies else {}
 
 
 def _after_round(
@@ -173,7 +173,7 @@ def _after_round(
 
 
 def _restore_lists_with_dead_brokers(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
-    """Partitions keep their old list if the new list names a broker that is not live: Kafka refuses such a list."""
+    """Restore the old lists of partitions whose new list names a broker that is not live: Kafka refuses such a list."""
     not_live = {c: cluster.brokers.ids[~cluster.brokers.is_live].tolist() for c, cluster in clusters.items()}
     not_live = {c: ids for c, ids in not_live.items() if ids}
     if not not_live:
@@ -213,6 +213,6 @@ def _plans_over_limits(placement: P, clusters: Clusters, settings: Settings) -> 
 
 
 def _fills_a_disk(cluster: SolvedCluster, policy: Policy) -> bool:
-    """Whether a plan brings a disk over its limit, or adds to a disk that was over it."""
+    """Whether the plan fills a disk above its limit, or adds bytes to a disk that was already above it."""
     allowed = np.maximum(disk_limit(cluster.brokers, policy), cluster.loads_before[:, DISK])
     return bool((cluster.loads[:, DISK] > allowed).any())

@@ -1,6 +1,7 @@
-"""Stage 5, solve: instance, instance_brokers -> proposal, moves, leaders, bounds, shard_results, curve, findings.
+"""Stage 5, solve: instance, instance_brokers -> the plan of every cluster, its lower bounds and its findings.
 
-The algorithm is in ``solve.driver``. Partitions stay in Spark (``spark_placement``).
+Function ``build`` lists all tables. The algorithm is in ``solve.driver``. Partitions stay in Spark
+(``spark_placement``).
 """
 
 import logging
@@ -20,7 +21,7 @@ from optimizer.stages.stage import Frames, Run
 from schemas.spark import nullable_struct_of, small_frame
 
 _LOG = logging.getLogger(__name__)
-DIGITS = 9  # decimals of a violation: further digits are rounding errors of sums
+DIGITS = 9  # decimals of a violation: more digits would be rounding errors of sums
 Rows = Iterable[Mapping[str, object]]
 
 
@@ -58,7 +59,7 @@ def _curve_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
 
 
 def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
-    """A frame of a few driver rows, typed by the contract."""
+    """A small frame of rows in driver memory, with the column types of the table's contract."""
     contract = schemas.ALL[table]
     with_run = ({**row, "run_id": run.run_id} for row in rows)
     ordered = [{name: row[name] for name in contract.names} for row in with_run]

@@ -1,4 +1,7 @@
-"""Judged records -> the silver tables topics, replicas and partition_load (brokers: ``silver_brokers``)."""
+"""Build the silver tables topics, replicas and partition_load from checked records.
+
+Module ``silver_brokers`` builds brokers and log_dirs.
+"""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -8,17 +11,18 @@ from optimizer.stages.shared.records import newest_first, whole_number
 from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
-# org.apache.kafka.common.internals.Topic (4.3): the topics that Kafka keeps for itself.
+# org.apache.kafka.common.internals.Topic (4.3): Kafka's own topics.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _MIN_ISR = "min.insync.replicas"
 
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
-    """Placements with adding and removing replicas: from the description, else from the list of reassignments.
+    """Add the adding and removing replicas to placements.
 
-    Descriptions before Kafka 2.6 do not show reassignments.
+    They are from the description, or else from the list of reassignments: before Kafka 2.6 descriptions do not show
+    them.
     """
-    # A script that polls may append to the file: the last line is the newest.
+    # A script may poll and append to the same file: the last line is the newest.
     newest = Window.partitionBy(*RUN_PARTITION).orderBy(*newest_first(), F.desc("ordinal"))
     listed = (
         reassignments.withColumn("rank", F.row_number().over(newest))
@@ -31,23 +35,26 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
         )
     )
     joined = placed.join(listed, RUN_PARTITION, "left")
-    unknown = F.expr("size(adding) + size(removing) = 0 AND moving_replicas IS NOT NULL")
-    from_document = unknown & (F.col("kind") == "assignment")
+    only_in_list = F.expr("size(adding) + size(removing) = 0 AND moving_replicas IS NOT NULL")
+    uses_listed_replicas = only_in_list & (F.col("kind") == "assignment")
     return joined.withColumns(
         {
-            "replicas": F.when(from_document, F.col("moving_replicas")).otherwise(F.col("replicas")),
-            "adding": F.when(unknown, F.coalesce("listed_adding", "adding")).otherwise(F.col("adding")),
-            "removing": F.when(unknown, F.coalesce("listed_removing", "removing")).otherwise(F.col("removing")),
+            "replicas": F.when(uses_listed_replicas, F.col("moving_replicas")).otherwise(F.col("replicas")),
+            "adding": F.when(only_in_list, F.coalesce("listed_adding", "adding")).otherwise(F.col("adding")),
+            "removing": F.when(only_in_list, F.coalesce("listed_removing", "removing")).otherwise(F.col("removing")),
         }
     ).drop("moving_replicas", "listed_adding", "listed_removing")
 
 
 def local_sizes(sizes: DataFrame) -> DataFrame:
-    """Size and directory of each replica; a future copy is not a replica yet."""
-    is_log = ~F.col("is_future")
+    """Size and directory of each replica.
+
+    A future log (a copy that moves to another directory of the same broker) only sets ``changes_disk``.
+    """
+    is_current = ~F.col("is_future")
     return sizes.groupBy(*RUN_PARTITION, "broker_id").agg(
-        F.max(F.when(is_log, F.col("bytes"))).alias("size_bytes"),
-        F.max(F.when(is_log, F.col("log_dir"))).alias("log_dir"),
+        F.max(F.when(is_current, F.col("bytes"))).alias("size_bytes"),
+        F.max(F.when(is_current, F.col("log_dir"))).alias("log_dir"),
         F.max("is_future").alias("changes_disk"),
     )
 
@@ -55,7 +62,8 @@ def local_sizes(sizes: DataFrame) -> DataFrame:
 def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
     """One row for each replica, with its position in the list.
 
-    A replica that moves to another disk has no directory: a document that names the old one would cancel the move.
+    If a replica moves to another directory of its broker, ``log_dir`` is null: a reassignment that names the old
+    directory would cancel the move.
     """
     exploded = placed.select("*", F.posexplode("replicas").alias("position", "broker_id"))
     rows = exploded.select(
@@ -76,55 +84,60 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
 
 
 def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFrame:
-    """The table ``topics``: facts from the headers, and facts from the partitions."""
-    described = placed.groupBy(*CLUSTER_RUN, "topic").agg(
+    """The table ``topics``, from partitions, headers of descriptions and listed configs."""
+    from_partitions = placed.groupBy(*CLUSTER_RUN, "topic").agg(
         F.count(F.lit(1)).alias("partitions"),
         F.max(F.size(F.array_except("replicas", "removing"))).alias("replication_factor"),
     )
-    stated = headers.groupBy(*CLUSTER_RUN, "topic").agg(
+    from_headers = headers.groupBy(*CLUSTER_RUN, "topic").agg(
         F.max("topic_id").alias("topic_id"), F.max(F.nullif("configs", F.lit(""))).alias("header_configs")
     )
-    of_topics = configs.where("entity_type = 'topics' AND NOT coalesce(sensitive, false) AND value IS NOT NULL")
-    entries = of_topics.groupBy(*CLUSTER_RUN, F.col("entity_name").alias("topic")).agg(
+    topic_configs = configs.where("entity_type = 'topics' AND NOT coalesce(sensitive, false) AND value IS NOT NULL")
+    from_configs = topic_configs.groupBy(*CLUSTER_RUN, F.col("entity_name").alias("topic")).agg(
         F.array_join(F.array_sort(F.collect_set(F.concat("name", F.lit("="), "value"))), ",").alias("listed_configs"),
         F.max(F.when(F.col("name") == _MIN_ISR, F.col("value"))).alias("listed_min_isr"),
     )
-    joined = described.join(stated, [*CLUSTER_RUN, "topic"], "left").join(entries, [*CLUSTER_RUN, "topic"], "left")
-    in_header = F.nullif(F.regexp_extract("header_configs", r"(?:^|,)min\.insync\.replicas=(\d+)", 1), F.lit(""))
+    joined = from_partitions.join(from_headers, [*CLUSTER_RUN, "topic"], "left").join(
+        from_configs, [*CLUSTER_RUN, "topic"], "left"
+    )
+    header_min_isr = F.nullif(F.regexp_extract("header_configs", r"(?:^|,)min\.insync\.replicas=(\d+)", 1), F.lit(""))
     return joined.withColumns(
         {
             "is_internal": F.col("topic").isin(*INTERNAL_TOPICS),
             "configs": F.when(_is_shortened(), F.concat_ws(",", "header_configs", "listed_configs")).otherwise(
                 F.coalesce("header_configs", "listed_configs")
             ),
-            "min_insync_replicas": F.coalesce("listed_min_isr", in_header).try_cast("int"),
+            "min_insync_replicas": F.coalesce("listed_min_isr", header_min_isr).try_cast("int"),
         }
     )
 
 
 def _is_shortened() -> Column:
-    """Whether the header, which Kafka may shorten, lacks the placement rule that the listing of configs has."""
-    in_header = F.coalesce(F.col("header_configs").contains(PLACEMENT_RULE), F.lit(False))
-    return F.col("listed_configs").contains(PLACEMENT_RULE) & ~in_header
+    """Whether the listed configs have a placement rule that the header lacks. Kafka may shorten a header."""
+    header_has_rule = F.coalesce(F.col("header_configs").contains(PLACEMENT_RULE), F.lit(False))
+    return F.col("listed_configs").contains(PLACEMENT_RULE) & ~header_has_rule
 
 
 def _reporting(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
     """Brokers that reported all their directories, for each cluster with logs."""
     with_logs = log_dirs.join(logs.select(*CLUSTER_RUN).distinct(), CLUSTER_RUN, "semi")
-    of_broker = with_logs.groupBy(*RUN_BROKER).agg(F.max(F.col("error").isNotNull()).alias("has_failed"))
-    complete = F.when(~F.col("has_failed"), F.col("broker_id"))
-    return of_broker.groupBy(*CLUSTER_RUN).agg(F.collect_set(complete).alias("reporting"))
+    by_broker = with_logs.groupBy(*RUN_BROKER).agg(F.max(F.col("error").isNotNull()).alias("has_failed"))
+    complete_broker = F.when(~F.col("has_failed"), F.col("broker_id"))
+    return by_broker.groupBy(*CLUSTER_RUN).agg(F.collect_set(complete_broker).alias("reporting"))
 
 
 def _with_lost(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Add ``is_lost``: whether all replicas are on dead or fenced brokers, so that size and rates can't be known."""
+    """Add ``is_lost``: all replicas are on dead or fenced brokers, so nobody knows size and rates."""
     down = brokers.where("state <> 'alive'").groupBy(*CLUSTER_RUN).agg(F.collect_set("broker_id").alias("down"))
     is_lost = F.coalesce(F.size(F.array_except("replicas", "down")) == 0, F.lit(False))
     return partitions.join(F.broadcast(down), CLUSTER_RUN, "left").withColumn("is_lost", is_lost)
 
 
 def _with_missing_logs(partitions: DataFrame) -> DataFrame:
-    """Add ``without_log``: brokers with an in-sync replica that reported their directories, but no log of it."""
+    """Add ``without_log``: brokers that should have a log of the partition, but did not report it.
+
+    They have an in-sync replica of it and reported all their directories.
+    """
     empty = F.expr("CAST(array() AS ARRAY<BIGINT>)")
     should_have_log = F.array_intersect(F.array_except("isr", "adding"), F.coalesce("reporting", empty))
     return partitions.withColumn(
@@ -133,17 +146,17 @@ def _with_missing_logs(partitions: DataFrame) -> DataFrame:
 
 
 def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Column) -> DataFrame:
-    """Add estimated rates to partitions without rates: the topic's rates, distributed by size."""
+    """Add estimated rates to partitions without rates: each gets a share of the topic's rates by its size."""
     topic = [*CLUSTER_RUN, "topic"]
-    of_topic = topic_rates.select(
+    topic_values = topic_rates.select(
         *topic, *(F.col(name).alias(f"topic_{name}") for name in ("in_bytes_per_s", "out_bytes_per_s", "samples"))
     )
-    same = Window.partitionBy(*topic)
+    same_topic = Window.partitionBy(*topic)
     # Sizes in a wrong unit may add up to more than a bigint holds: the gate refuses them later.
-    of_all = F.sum(F.col("size_bytes").cast("decimal(38,0)")).over(same).cast("double")
-    by_size = F.try_divide(F.col("size_bytes").cast("double"), of_all)
-    joined = partitions.join(of_topic, topic, "left").withColumn(
-        "share", F.coalesce(by_size, 1 / F.count(F.lit(1)).over(same))
+    topic_size = F.sum(F.col("size_bytes").cast("decimal(38,0)")).over(same_topic).cast("double")
+    by_size = F.try_divide(F.col("size_bytes").cast("double"), topic_size)
+    joined = partitions.join(topic_values, topic, "left").withColumn(
+        "share", F.coalesce(by_size, 1 / F.count(F.lit(1)).over(same_topic))
     )
     estimates = {
         f"estimated_{name}": F.when(where, F.round(F.col(f"topic_{name}") * F.col("share")).cast("bigint"))
@@ -164,7 +177,7 @@ def partition_load(
     log_dirs: DataFrame,
     brokers: DataFrame,
 ) -> DataFrame:
-    """The table ``partition_load``, with source, line and payload for the coverage rules, and ``is_lost``.
+    """The table ``partition_load``, with extra columns that the coverage rules need.
 
     Parameters
     ----------
@@ -173,7 +186,7 @@ def partition_load(
     rates : DataFrame
         Rates of partitions, from ``metric_rates.loads_in_window``.
     loads : DataFrame
-        Given loads of partitions.
+        Loads of partitions that an input file gives.
     topic_rates : DataFrame
         Rates of whole topics, from ``metric_rates.loads_in_window``: used for partitions without rates.
     logs, log_dirs : DataFrame
@@ -185,20 +198,20 @@ def partition_load(
     logged = logs.where("NOT coalesce(is_future, false)").groupBy(*RUN_PARTITION)
     logged_on = logged.agg(F.collect_set("broker_id").alias("logged_on"))
     measured = rates.select(*RUN_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in _LOADS))
-    finished = loads.groupBy(*RUN_PARTITION).agg(
+    from_table = loads.groupBy(*RUN_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
     joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "replicas", "isr", "adding")
-    for frame in (largest, logged_on, measured, finished):
+    for frame in (largest, logged_on, measured, from_table):
         joined = joined.join(frame, RUN_PARTITION, "left")
     joined = joined.join(F.broadcast(_reporting(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
     joined = joined.transform(_with_lost, brokers)
-    metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
-    table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
+    has_metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
+    has_table = F.coalesce("table_in_bytes_per_s", "table_out_bytes_per_s").isNotNull()
     sized = joined.withColumn(
         "size_bytes", F.coalesce("log_size", "metric_size_bytes", "table_size_bytes", F.lit(0))
-    ).transform(_with_estimates, topic_rates, where=~(metric | table))
-    estimate = F.coalesce("estimated_in_bytes_per_s", "estimated_out_bytes_per_s").isNotNull()
+    ).transform(_with_estimates, topic_rates, where=~(has_metric | has_table))
+    has_estimate = F.coalesce("estimated_in_bytes_per_s", "estimated_out_bytes_per_s").isNotNull()
 
     def rate(name: str) -> Column:
         return F.coalesce(*(f"{source}_{name}" for source in ("metric", "table", "estimated")), F.lit(0))
@@ -211,7 +224,10 @@ def partition_load(
             .when(F.col("metric_size_bytes").isNotNull(), "metric")
             .when(F.col("table_size_bytes").isNotNull(), "table")
             .otherwise("missing"),
-            "rate_source": F.when(metric, "metric").when(table, "table").when(estimate, "topic").otherwise("missing"),
+            "rate_source": F.when(has_metric, "metric")
+            .when(has_table, "table")
+            .when(has_estimate, "topic")
+            .otherwise("missing"),
             "samples": F.coalesce("samples", "topic_samples", F.lit(0)),
         }
     )
