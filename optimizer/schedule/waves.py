@@ -21,12 +21,13 @@ from optimizer.domain import REASONS, REORDERED, Bools, Ints
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.requests import Requests, least_waves
 from optimizer.schedule.throttle_rate import BYTES_PER_MB
-from optimizer.schedule.wave_changes import WaveChanges
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.settings import Schedule
 
 UNPLACED = 0  # in no wave; waves are numbered from 1
 _REORDER = REASONS.index(REORDERED)
 _BALANCE = REASONS.index("balance")
+_MOST_TRIALS = 20  # most changes to try as the last one; each trial schedules the whole plan again
 _TRIES = 8  # most numbers of waves to try; fewer are enough in practice
 
 
@@ -140,6 +141,29 @@ def _shortest(waves: _Waves, load: Ints, room: Bools, budget: _Budget) -> int:
     return int(np.where(added_bytes == added_bytes.min(), load, NO_LIMIT).argmin())
 
 
+def _with_one_last(
+    changes: WaveChanges, order: Ints, wave_of: Ints, disk_used: Ints, limit: Ints, n_waves: int, budget: _Budget
+) -> Ints:
+    """Try to place every change by putting a single one into a wave after all others; else ``wave_of``.
+
+    A change that takes the last space of a disk can stop others that would free it. The least urgent goes last.
+    """
+    unplaced = changes.added[order[wave_of[order] == 0]]
+    needed = np.isin(changes.added[order], unplaced[unplaced >= 0]).any(axis=1)
+    for last in order[needed][::-1][:_MOST_TRIALS].tolist():
+        others = order[order != last]
+        result, _ = _fill(changes, others, disk_used, limit, n_waves, budget)
+        if not (result[others] > 0).all():
+            continue
+        targets = changes.added[last][changes.added[last] >= 0]
+        after = disk_used + bytes_per_broker(changes.added[others], changes.size_bytes[others], len(disk_used))
+        after -= bytes_per_broker(changes.removed[others], changes.size_bytes[others], len(disk_used))
+        if (after[targets] + changes.size_bytes[last] <= limit[targets]).all():
+            result[last] = result.max() + 1
+            return result
+    return wave_of
+
+
 def _renumber(wave_of: Ints) -> Ints:
     """Number the waves from 1 without gaps; 0 stays."""
     used = np.unique(wave_of[wave_of > 0])
@@ -209,4 +233,6 @@ def assign_waves(changes: WaveChanges, *, disk_used: Ints, disk_limit: Ints, sch
         wave_of, busiest = _fill(changes, order, disk_used, limit, n_waves, budget)
         if (wave_of[order] > 0).all() and (schedule.waves or busiest.max(initial=0) <= budget.window_bytes):
             break
+    if not schedule.waves and not (wave_of[order] > 0).all():
+        wave_of = _with_one_last(changes, order, wave_of, disk_used, limit, n_waves, budget)
     return _append_reorders(changes, _renumber(wave_of), np.flatnonzero(changes.urgency == _REORDER))

@@ -64,6 +64,18 @@ def test_one_change_is_left_rather_than_three(reason: str) -> None:
     assert left_out(rows, used=[60, 30, 60], limit=[100, 100, 100]) == [0]
 
 
+def test_a_change_that_would_block_a_cycle_goes_last() -> None:
+    """The second needs space on broker 1 that the third frees, the third space that the second frees; the first would
+    take the last space of broker 1."""
+    rows: list[Row] = [("drain", 5, 3, [1], [3]), ("drain", 5, 2, [1], [2]), ("balance", 5, 1, [2], [1])]
+    used, limit = np.array([0, 35, 40, 20, 0, 0]), np.array([40, 40, 40, 40, 0, 0])
+    assert left_out(rows, used=[0, 35, 40, 20], limit=[40, 40, 40, 40]) == []
+    waves = assign_waves(changes_from_rows(rows), disk_used=used, disk_limit=limit, schedule=Schedule())
+    assert waves.tolist() == [3, 1, 2]
+    tight = assign_waves(changes_from_rows(rows), disk_used=used, disk_limit=limit - 1, schedule=Schedule())
+    assert UNPLACED in tight.tolist()
+
+
 def test_what_has_room_after_all_comes_back() -> None:
     """A change that lost its space to another change is kept if that other change is left out."""
     rows: list[Row] = [
