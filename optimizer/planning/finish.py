@@ -68,9 +68,9 @@ def _leaders(brokers: Brokers, partitions: Partitions, final: Ints) -> Iterable[
         }
 
 
-def _lost_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
+def _lost_findings(frame: pd.DataFrame, is_lost: pd.Series) -> Iterable[Finding]:
     """Topics with lost partitions: all brokers in their lists are dead, so Kafka has nothing to copy from."""
-    for topic, rows in frame[_is_lost(frame, brokers)].groupby("topic", sort=True):
+    for topic, rows in frame[is_lost].groupby("topic", sort=True):
         yield Finding(
             FindingCode.NOT_FREE,
             "both",
@@ -90,13 +90,13 @@ def _is_lost(frame: pd.DataFrame, brokers: Brokers) -> pd.Series:
     return cannot_copy & frame["replicas"].map(lambda replicas: dead.issuperset(replicas))
 
 
-def _fixed_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
+def _fixed_findings(frame: pd.DataFrame, is_lost: pd.Series) -> Iterable[Finding]:
     """Partitions that are not free.
 
     Lost partitions, and those that pins or ``only`` exclude, have other findings. An early release stored no causes:
     all its rows are reported here.
     """
-    reported_elsewhere = frame["fixed_cause"].isin(_REPORTED_ELSEWHERE) | _is_lost(frame, brokers)
+    reported_elsewhere = frame["fixed_cause"].isin(_REPORTED_ELSEWHERE) | is_lost
     for row in frame[frame["fixed_reason"].notna() & ~reported_elsewhere].itertuples():
         yield Finding(
             FindingCode.NOT_FREE,
@@ -169,6 +169,7 @@ def finish_cluster(
     settled = settle(partitions.replicas, chosen)
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
     final = lead_with(settled, leaders.chosen)
+    is_lost = _is_lost(rows, brokers)
     findings = [
         *cluster_findings.emptied_racks(brokers, partitions.replicas, final),
         *cluster_findings.broker_findings(brokers, final),
@@ -192,8 +193,8 @@ def finish_cluster(
             only=cluster_policy.only,
         ),
         *leader_findings(brokers, partitions, leaders),
-        *_lost_findings(rows, brokers),
-        *_fixed_findings(rows, brokers),
+        *_lost_findings(rows, is_lost),
+        *_fixed_findings(rows, is_lost),
         *_factor_findings(rows),
         *_spare_findings(rows),
         *_unused_patterns(

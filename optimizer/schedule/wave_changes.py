@@ -122,6 +122,12 @@ def urgency_of(reasons: Iterable[str]) -> int:
     return min(map(REASONS.index, reasons))
 
 
+def compete_for_targets(changes: WaveChanges, unplaced: Bools) -> Bools:
+    """Changes that copy to a broker to which an unplaced change copies, (N,)."""
+    needed = changes.added[unplaced]
+    return np.asarray(np.isin(changes.added, needed[needed >= 0]).any(axis=1))
+
+
 def bytes_per_broker(brokers: Ints, size_bytes: Ints, n_brokers: int) -> Ints:
     """Sum of the sizes over the brokers of each row, (B,); ``brokers`` is (N, W), padded with -1."""
     row, slot = np.nonzero(brokers >= 0)

@@ -9,7 +9,7 @@ import numpy as np
 from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Ints, less_headroom
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
-from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, compete_for_targets
 from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Schedule
 
@@ -57,8 +57,4 @@ def _any_order_fits(changes: WaveChanges, disk_used: Ints, disk_limit: Ints, sch
 
 def _may_block(changes: WaveChanges, unplaced: Bools) -> Bools:
     """The unplaced changes, and those that copy to a broker that an unplaced change needs, (N,)."""
-    brokers = int(max(changes.added.max(initial=-1), changes.removed.max(initial=-1))) + 1
-    needed = np.append(
-        bytes_per_broker(changes.added[unplaced], np.ones(int(unplaced.sum()), np.int64), brokers) > 0, False
-    )
-    return unplaced | needed[changes.added].any(axis=1)
+    return unplaced | compete_for_targets(changes, unplaced)

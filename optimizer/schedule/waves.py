@@ -21,7 +21,7 @@ from optimizer.domain import REASONS, REORDERED, Bools, Ints
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.requests import Requests, least_waves
 from optimizer.schedule.throttle_rate import BYTES_PER_MB
-from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, compete_for_targets
 from optimizer.settings import Schedule
 
 UNPLACED = 0  # in no wave; waves are numbered from 1
@@ -148,9 +148,10 @@ def _with_one_last(
 
     A change that takes the last space of a disk can stop others that would free it. The least urgent goes last.
     """
-    unplaced = changes.added[order[wave_of[order] == 0]]
-    needed = np.isin(changes.added[order], unplaced[unplaced >= 0]).any(axis=1)
-    for last in order[needed][::-1][:_MOST_TRIALS].tolist():
+    unplaced = np.zeros(len(changes), dtype=bool)
+    unplaced[order] = wave_of[order] == 0
+    may_block = compete_for_targets(changes, unplaced)
+    for last in order[may_block[order]][::-1][:_MOST_TRIALS].tolist():
         others = order[order != last]
         result, _ = _fill(changes, others, disk_used, limit, n_waves, budget)
         if not (result[others] > 0).all():

@@ -6,7 +6,7 @@ from math import isfinite
 from optimizer.domain import Cause, FindingCode
 from optimizer.solve.findings.finding import Finding
 from optimizer.units import human_bytes, plural
-from optimizer.wording.remedies import LEFT, of_left
+from optimizer.wording.remedies import WHY_LEFT, remedy_if_left
 from optimizer.wording.words import Words, human_load
 
 _LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources with an unclear name
@@ -52,8 +52,8 @@ def _detail(finding: Finding, why: Mapping[Cause, Callable[[Finding], str]]) -> 
     load, gap, end = (human_load(finding, value) for value in (finding.amount, _gap(finding), finding.limit))
     label = _LABELS.get(finding.resource or "", finding.resource)
     reason = ""
-    if finding.cause in LEFT:
-        reason = f"; {LEFT[finding.cause]}"
+    if finding.cause in WHY_LEFT:
+        reason = f"; {WHY_LEFT[finding.cause]}"
     elif finding.cause:
         reason = f"; {why[finding.cause](finding)}"
     return f"{label}: {load}, {gap} {side} the band, which {verb} at {end}{reason}"
@@ -123,8 +123,8 @@ _WHY_LEADERS = {
 
 def _band_remedy(finding: Finding) -> str:
     resource, width, widest = finding.resource, finding.facts["width"], finding.facts["widest"]
-    if finding.cause in LEFT:
-        return of_left(finding)
+    if finding.cause in WHY_LEFT:
+        return remedy_if_left(finding)
     if finding.cause == Cause.BAND_ENDS_AT_DISK:
         return f"no width is enough: add disk, lower disk_headroom, or free {human_load(finding, _gap(finding))}"
     if not isfinite(width):

@@ -11,7 +11,7 @@ from optimizer.wording.words import Words, ids, partition_of
 def not_free(finding: Finding) -> Words:
     """Fact ``reason``. For lost partitions, by topic: facts ``brokers`` and ``partitions``; amount: lost partitions."""
     if finding.cause != Cause.ALL_REPLICAS_DEAD:
-        return Words(partition_of(finding), finding.facts["reason"], remedies.of_fixed(finding.cause))
+        return Words(partition_of(finding), finding.facts["reason"], remedies.remedy_if_fixed(finding.cause))
     count = f"{finding.amount:,} of {plural(finding.facts['partitions'], 'partition')}"
     return Words(
         str(finding.topic),
@@ -39,7 +39,9 @@ def rack_spread(finding: Finding) -> Words:
     over = (f"rack {rack} holds {plural(count, 'replica')} (at most {most})" for rack, count, most in facts["over"])
     under = (f"rack {rack} holds {count} (at least {least})" for rack, count, least in facts["under"])
     detail = ", ".join([*over, *under])
-    return _left(finding, partition_of(finding), detail, f"add brokers to other racks; otherwise {remedies.RUN_AGAIN}")
+    return _with_cause(
+        finding, partition_of(finding), detail, f"add brokers to other racks; otherwise {remedies.RUN_AGAIN}"
+    )
 
 
 def not_emptied(finding: Finding) -> Words:
@@ -49,34 +51,34 @@ def not_emptied(finding: Finding) -> Words:
     if finding.cause == Cause.TOO_FEW_BROKERS:
         too_few = f"{plural(facts['replicas'], 'replica')}, brokers that can hold them: {facts['hosts']}"
         return Words(subject, f"{detail}: {too_few}", "request fewer replicas, drain fewer brokers, or add a broker")
-    return _left(finding, subject, detail, f"add a broker that may hold it; otherwise {remedies.RUN_AGAIN}")
+    return _with_cause(finding, subject, detail, f"add a broker that may hold it; otherwise {remedies.RUN_AGAIN}")
 
 
 def not_pinned(finding: Finding) -> Words:
     """Fact ``patterns`` of its pins."""
     name, pins = partition_of(finding), " and ".join(finding.facts["patterns"])
     detail = f"broker {finding.broker_id} keeps {name}, outside the pin {pins}"
-    return _left(finding, f"{name} on {finding.broker_id}", detail, remedies.RUN_AGAIN)
+    return _with_cause(finding, f"{name} on {finding.broker_id}", detail, remedies.RUN_AGAIN)
 
 
 def not_resized(finding: Finding) -> Words:
     """Amount: current replicas; limit: requested replicas."""
     now, factor = int(finding.amount or 0), int(finding.limit or 0)
     detail = f"{factor} {agree(factor, 'is', 'are')} requested"
-    return _left(finding, f"{partition_of(finding)} on {plural(now, 'replica')}", detail, "")
+    return _with_cause(finding, f"{partition_of(finding)} on {plural(now, 'replica')}", detail)
 
 
 def left_for_disk(finding: Finding) -> Words:
     """Facts ``disk_headroom`` and ``waves``."""
-    return _left(finding, partition_of(finding), "it keeps its replicas", "")
+    return _with_cause(finding, partition_of(finding), "it keeps its replicas")
 
 
-def _left(finding: Finding, subject: str, detail: str, remedy: str) -> Words:
+def _with_cause(finding: Finding, subject: str, detail: str, remedy: str = "") -> Words:
     """Add the cause, if there is one, and use its remedy instead of ``remedy``."""
-    if finding.cause in remedies.LEFT:
-        return Words(subject, f"{detail}; {remedies.LEFT[finding.cause]}", remedies.of_left(finding))
+    if finding.cause in remedies.WHY_LEFT:
+        return Words(subject, f"{detail}; {remedies.WHY_LEFT[finding.cause]}", remedies.remedy_if_left(finding))
     if finding.cause == Cause.NOT_FREE:
-        reason, fixed_remedy = remedies.why_fixed(finding), remedies.of_fixed(finding.facts.get("fixed_cause"))
+        reason, fixed_remedy = remedies.why_fixed(finding), remedies.remedy_if_fixed(finding.facts.get("fixed_cause"))
         return Words(subject, f"{detail}: {reason}", fixed_remedy)
     return Words(subject, detail, remedy)
 

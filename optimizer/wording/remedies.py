@@ -32,14 +32,14 @@ _FACTORS = {
     Cause.UNDER_MIN_IN_SYNC: "request more replicas, or lower min.insync.replicas first",
 }
 
-LEFT = {
+WHY_LEFT = {
     Cause.MOVE_LIMIT: "the limit leaves it for a later run",
     Cause.NO_DISK_ROOM: "the disks have no room",
     Cause.NO_ORDER_OF_COPIES: "no order of the copies leaves room on the disks for its old and new copies at once",
 }
 
 
-def of_fixed(cause: Cause | None) -> str:
+def remedy_if_fixed(cause: Cause | None) -> str:
     """The remedy for a partition that is not free, or for a topic that keeps its replication factor."""
     if cause in _FACTORS:
         return _FACTORS[cause]
@@ -52,16 +52,16 @@ def why_fixed(finding: Finding) -> str:
     return _NOT_FREE[cause][0] if cause in _NOT_FREE else "it may not move (fixed_reason in table instance says why)"
 
 
-def of_left(finding: Finding) -> str:
+def remedy_if_left(finding: Finding) -> str:
     """The remedy if a limit, or the disks, prevent a change."""
     if finding.cause == Cause.NO_ORDER_OF_COPIES:
         waves = " set [schedule] waves = 0," if finding.facts["waves"] else ""
         lower = f"lower [policy] disk_headroom (now {finding.facts['disk_headroom']:g}),{waves} or add disk"
         return f"execute this plan and run again; or {lower}"
-    return of_limits(finding)
+    return remedy_for_limits(finding)
 
 
-def of_limits(finding: Finding) -> str:
+def remedy_for_limits(finding: Finding) -> str:
     """The remedy for the limits that the whole plan exceeds."""
     exceeded = finding.facts["exceeded"]
     limit, disk = exceeded.keys() & {"max_moved_bytes", "max_moves"}, "disk_headroom" in exceeded

@@ -45,7 +45,7 @@ def limited(finding: Finding) -> Words:
     out = clause(int(finding.amount or 0), "least important change", "is", "are")
     rest = ", ".join(clause(count, *_LEFT_BY_LIMIT[code]) for code, count in facts["left"].items() if count)
     detail = f"{whole}; the {out} left out{': ' if rest else ''}{rest}"
-    return Words(names, detail, remedies.of_limits(finding))
+    return Words(names, detail, remedies.remedy_for_limits(finding))
 
 
 def not_asked_now(finding: Finding) -> Words:
@@ -77,7 +77,7 @@ def replication_factor(finding: Finding) -> Words:
     """Fact ``reason``; amount: partitions."""
     count = int(finding.amount or 0)
     keep = f"{plural(count, 'partition')} {agree(count, 'keeps its', 'keep their')} replication factor"
-    return Words(str(finding.topic), f"{finding.facts['reason']}; {keep}", remedies.of_fixed(finding.cause))
+    return Words(str(finding.topic), f"{finding.facts['reason']}; {keep}", remedies.remedy_if_fixed(finding.cause))
 
 
 def no_spare_replica(finding: Finding) -> Words:

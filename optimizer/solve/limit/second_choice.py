@@ -111,22 +111,42 @@ def second_choices(
     length = (partitions.replicas >= 0).sum(axis=1)
     repairable = np.isin(partitions.mobility, (FREE, RACKS_ONLY)) & (partitions.replication_factor == length)
     urgent = repairable & (urgency(brokers, partitions).levels < BALANCE)
-    while True:
-        before = lists.copy()
-        tried = np.flatnonzero(held_back & urgent & (lists == partitions.replicas).all(axis=1))
-        for p in tried[np.argsort(partitions.size_bytes[tried], kind="stable")].tolist():
-            topic, size = str(partitions.topic[p]), int(partitions.size_bytes[p])
-            repaired, broken = _repaired(
-                brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
-            )
-            if brokers.is_live[repaired[repaired >= 0]].all():
-                room.take(topic, size, lists[p], repaired)
-                lists[p], held_back[p] = repaired, broken > 0
-        removed = only_in(before, lists)
-        if not frees_disk or not removed.any():
-            return lists, held_back
-        freed = broker_loads(len(brokers), np.where(removed, before, -1), partitions.size_bytes[:, None].astype(float))
-        room.disk += freed[:, 0]
+    freed = _replace_lists(brokers, partitions, rules, room, lists, held_back, may_replace=urgent)
+    while frees_disk and freed.any():
+        room.disk += freed
+        freed = _replace_lists(brokers, partitions, rules, room, lists, held_back, may_replace=urgent)
+    return lists, held_back
+
+
+def _replace_lists(
+    brokers: Brokers,
+    partitions: Partitions,
+    rules: _Rules,
+    room: _Room,
+    lists: Ints,
+    held_back: Bools,
+    *,
+    may_replace: Bools,
+) -> Floats:
+    """Repair lists that are still as before, the smallest partitions first: changes ``room``, ``lists``, ``held_back``.
+
+    Returns
+    -------
+    (B,) float64
+        Bytes of the replicas that leave each broker.
+    """
+    before = lists.copy()
+    tried = np.flatnonzero(held_back & may_replace & (lists == partitions.replicas).all(axis=1))
+    for p in tried[np.argsort(partitions.size_bytes[tried], kind="stable")].tolist():
+        topic, size = str(partitions.topic[p]), int(partitions.size_bytes[p])
+        repaired, broken = _repaired(
+            brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
+        )
+        if brokers.is_live[repaired[repaired >= 0]].all():
+            room.take(topic, size, lists[p], repaired)
+            lists[p], held_back[p] = repaired, broken > 0
+    leaving = np.where(only_in(before, lists), before, -1)
+    return broker_loads(len(brokers), leaving, partitions.size_bytes[:, None].astype(float))[:, 0]
 
 
 def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
