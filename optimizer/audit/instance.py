@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.audit.claims import NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
+from optimizer.audit.claims import FREE, NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
 
 Ints = NDArray[np.int64]
 PinnedTo = frozenset[int] | None  # ids that pins allow; None without a pin
@@ -104,12 +104,15 @@ class Instance:
     def least_misses(self, before: AuditPartition, length: int) -> int:
         """The least ``rack_misses`` of any list of a length, of brokers that accept replicas and the partition's own.
 
-        The rack rule counts the replicas that every broker may keep. A partition can keep only its own.
+        The rack rule counts the replicas that every broker may keep. A partition can keep only its own, and a free one
+        none outside its pin.
         """
         if not self.racks_count or not self.homes(before.pinned_brokers):
             return 0
         most, least = self._rack_shares(length, before.pinned_brokers)
         own = set(before.replicas) - self.to_empty
+        if before.mobility == FREE and before.pinned_brokers is not None:
+            own &= before.pinned_brokers
         room = self._by_rack(self.homes(before.pinned_brokers) | own)
         over = max(0, length - sum(min(n, most) for n in room.values()))
         return over + sum(max(0, n - room[rack]) for rack, n in least.items())

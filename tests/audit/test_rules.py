@@ -184,6 +184,14 @@ def test_rack_rule_within_a_pin(after: tuple[int, ...], is_kept: bool) -> None:
     assert ("racks" in rules_broken(audit(hosts, [two], {0: after}))) is is_kept
 
 
+@pytest.mark.parametrize(("mobility", "broken"), [("free", set()), ("forced_only", {"excluded", "racks"})])
+def test_a_replica_that_must_leave_is_no_room_in_its_rack(mobility: str, broken: set[str]) -> None:
+    """A free partition leaves its broker outside the pin, though only its pin's full rack accepts it; others stay."""
+    hosts = [broker(1, "a"), broker(2, "b"), broker(3, "a", accepts_replicas=False), broker(4, "b", state="fenced")]
+    row = partition(0, 3, 2, pinned_brokers=frozenset({1, 3, 4}), mobility=mobility)
+    assert rules_broken(audit(hosts, [row], {0: [3, 1]})) == broken
+
+
 SPREAD: tuple[tuple[str, int | None, dict[int, list[int]], set[str]], ...] = (
     ("as before", 1, {}, set()),
     ("a crowd elsewhere", 1, {0: [4, 2, 3]}, {"topic_spread"}),
