@@ -73,8 +73,8 @@ _IN_ORDER = (
             *("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "findings"),
             "throttles_found",
         ),
-        ("plan", "waves", "throttles", "broker_balance", "plan_summary"),
-        ("policy", "schedule", "emit.throttle_style"),
+        ("plan", "waves", "throttles", "broker_balance", "plan_summary", "exposure", "wave_findings"),
+        ("clusters", "policy", "schedule", "emit.throttle_style"),
     ),
     Declared(
         "emit",
@@ -88,6 +88,7 @@ _IN_ORDER = (
             "plan_summary",
             "bounds",
             "findings",
+            "wave_findings",
             "quality_results",
             "input_findings",
             "sources",

@@ -36,7 +36,9 @@ REASONS = (*URGENCY, REORDERED)
 class FindingCode(StrEnum):
     """The kind of a finding. Code compares these; ``optimizer.wording`` has the texts for people."""
 
+    STOPS_WRITES = "stops_writes"
     RACK_EMPTIED = "rack_emptied"
+    NEWLY_EXPOSED = "newly_exposed"
     BAND = "band"
     LEADER_BAND = "leader_band"
     RACK_SPREAD = "rack_spread"

@@ -1,5 +1,6 @@
 """The plan for readers, and the documents that are executed."""
 
+from schemas.planning import FINDINGS
 from schemas.table import Table, column, keyed
 
 PLAN = Table(
@@ -112,8 +113,50 @@ PLAN_SUMMARY = Table(
         column("baseline", "double", "value with Kafka's default assignment", nullable=True),
         column("after", "double", "value after the plan", nullable=True),
         column("label", "string", "name of the figure for readers"),
+        column(
+            "worst_moment", "double", "largest value at any moment, before and after the plan included", nullable=True
+        ),
     ),
     key=("figure",),
+)
+
+EXPOSURE = Table(
+    name="exposure",
+    doc="What the loss of one broker or rack would do at one moment of the plan. Before and after it: each loss; else "
+    "the worst broker and the worst rack. Writes are those with acks=all.",
+    columns=keyed(
+        column("position", "int", "order of the moments, from 0"),
+        column("moment", "string", "before, while_moving, between_waves or after"),
+        column("wave", "int", "the wave that runs, or the last that has ended; 0 before and after the plan"),
+        column("loss", "string", "broker, rack, some_broker, some_rack, or none: the state without a loss"),
+        column("lost", "string", "broker id or rack; empty for some_broker, some_rack and none"),
+        column(
+            "writes_stopped",
+            "int",
+            "partitions that take no writes because of the loss; some_broker and some_rack: of one or another",
+        ),
+        column("offline", "int", "of them, partitions without a leader", nullable=True),
+        column("under_replicated", "int", "partitions that lose an in-sync replica", nullable=True),
+        column("leaders_moved", "int", "partitions that lose their leader", nullable=True),
+        column(
+            "busiest_over_mean",
+            "double",
+            "the busiest leader's bytes out over the mean of the remaining brokers; null if they send nothing",
+            nullable=True,
+        ),
+    ),
+    key=("position", "loss", "lost"),
+    checks=(
+        ("moment_known", "moment IN ('before', 'while_moving', 'between_waves', 'after')"),
+        ("loss_known", "loss IN ('none', 'broker', 'rack', 'some_broker', 'some_rack')"),
+    ),
+)
+
+WAVE_FINDINGS = Table(
+    name="wave_findings",
+    doc="One problem that the execution of the plan causes, or that its losses would cause.",
+    columns=FINDINGS.columns,
+    key=FINDINGS.key,
 )
 
 DOCUMENTS = Table(
@@ -134,4 +177,4 @@ DOCUMENTS = Table(
     key=("path",),
 )
 
-TABLES = (PLAN, WAVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY, DOCUMENTS)
+TABLES = (PLAN, WAVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY, EXPOSURE, WAVE_FINDINGS, DOCUMENTS)

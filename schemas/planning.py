@@ -34,7 +34,12 @@ INSTANCE = Table(
         column(
             "factor_refused", "string", "why it keeps its replication factor against the policy, as text", nullable=True
         ),
-        column("min_insync_replicas", "int", "min.insync.replicas of its topic; null if unknown", nullable=True),
+        column(
+            "min_insync_replicas",
+            "int",
+            "min.insync.replicas of its topic, else the default of its cluster or brokers; null if unknown",
+            nullable=True,
+        ),
         column(
             "pinned_brokers",
             "array<int>",
@@ -53,6 +58,21 @@ INSTANCE = Table(
             "factor_cause",
             "string",
             "code of factor_refused: too_few_brokers or under_min_in_sync; null if not refused",
+            nullable=True,
+        ),
+        column(
+            "controller_replicas",
+            "array<int>",
+            "in flight: the controller's list, the target and what is removed; else null",
+            nullable=True,
+        ),
+        column("adding_replicas", "array<int>", "in flight: what is added, ascending; else null", nullable=True),
+        column("elr", "array<int>", "eligible leader replicas, ascending; null if unknown", nullable=True),
+        column("allows_unclean_election", "boolean", "unclean.leader.election.enable; null if unknown", nullable=True),
+        column(
+            "min_insync_source",
+            "string",
+            "where min_insync_replicas is set: topic, cluster or broker; null if it is unknown: exposure assumes 1",
             nullable=True,
         ),
     ),
@@ -245,7 +265,7 @@ FINDINGS = Table(
     columns=keyed(
         column("rule", "string", "name of the problem for readers; the same as code"),
         column("subject", "string", "broker, partition, rack or topic"),
-        column("when", "string", "before, after or both"),
+        column("when", "string", "before, after or both; in wave_findings also during: while a wave runs"),
         column("detail", "string", "what is wrong, and by how much"),
         column("remedy", "string", "what to do about it"),
         column(

@@ -73,6 +73,18 @@ TOPICS = Table(
         column("is_internal", "boolean", "true for Kafka's internal topics"),
         column("configs", "string", "the field Configs of kafka-topics.sh, unparsed", nullable=True),
         column("min_insync_replicas", "int", "min.insync.replicas; null if unknown", nullable=True),
+        column(
+            "min_insync_source",
+            "string",
+            "where it is set: topic, cluster (default of all brokers), or broker (the largest value); null if unknown",
+            nullable=True,
+        ),
+        column(
+            "allows_unclean_election",
+            "boolean",
+            "unclean.leader.election.enable of the topic, the cluster, or any broker; null if unknown",
+            nullable=True,
+        ),
     ),
     key=("topic",),
 )
@@ -96,6 +108,7 @@ REPLICAS = Table(
             nullable=True,
         ),
         column("size_bytes", "bigint", "size on this broker; null if unknown", nullable=True),
+        column("in_elr", "boolean", "an eligible leader replica (KIP-966); null if unknown", nullable=True),
     ),
     key=("topic", "partition", "broker_id"),
     checks=(

@@ -19,7 +19,7 @@ from optimizer.kafka.broker import Broker
 from optimizer.kafka.execute import check_execute
 from optimizer.kafka.generate import generate
 from optimizer.kafka.java import JavaRandom, hash_map_order, optional_hash
-from optimizer.kafka.partition_state import InFlight, cancel, complete, start
+from optimizer.kafka.partition_state import ElectionRules, InFlight, Partition, cancel, complete, fence, start
 from optimizer.kafka.reassignment_json import (
     format_reassignment,
     parse_reassignment,
@@ -187,6 +187,25 @@ def _in_flight(query: Query) -> Any:
     return got
 
 
+def _elect(query: Query) -> Any:
+    partition = Partition(
+        tuple(query["replicas"]),
+        tuple(query["isr"]),
+        query["leader"],
+        elr=tuple(query["elr"]),
+        adding=tuple(query["adding"]),
+        removing=tuple(query["removing"]),
+    )
+    rules = ElectionRules(query["minIsr"], has_elr=query["elrOn"], allows_unclean=query["unclean"])
+    states = []
+    for number, broker in enumerate(query["down"], start=1):
+        partition = fence(partition, broker, down=query["down"][:number], rules=rules)
+        leader = -1 if partition.leader is None else partition.leader
+        state = {"leader": leader, "isr": partition.isr, "elr": partition.elr, "replicas": partition.replicas}
+        states.append({name: list(x) if isinstance(x, tuple) else x for name, x in state.items()})
+    return states
+
+
 def _assignor(query: Query) -> Any:
     topics = query["topics"]
     members = [
@@ -221,6 +240,7 @@ OPERATIONS: dict[str, Callable[[Query], Any]] = {
     "throttles": _throttles,
     "format": _format,
     "inflight": _in_flight,
+    "elect": _elect,
     "assignor": _assignor,
 }
 

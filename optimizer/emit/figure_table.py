@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio
 
-COST, BALANCE = "cost", "balance"
+COST, BALANCE, LOSSES = "cost", "balance", "losses"
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Figure:
     label : str
         The text on the pages.
     group : str
-        COST or BALANCE for the lines of the comparison; empty for figures that are only in sentences or tables.
+        COST or BALANCE for the lines of the comparison; LOSSES for those about failures; empty for figures that are
+        only in sentences or tables.
     show : callable, optional
         Formats the value; used for figures with a group.
     hidden_at_zero : bool
@@ -61,6 +62,13 @@ FIGURES = (
     Figure("out_max_over_mean", "Busiest broker's bytes out, over the mean", BALANCE, human_ratio),
     Figure("replicas_spread", "Replicas, most minus least", BALANCE),
     Figure("leaders_spread", "Preferred leaders, most minus least", BALANCE),
+    Figure("stopped_without_loss", "Writes stopped, without any failure", LOSSES, hidden_at_zero=True),
+    Figure("stopped_by_some_broker", "Writes stopped if some broker fails", LOSSES),
+    Figure("stopped_by_worst_broker", "Writes stopped if the worst broker fails", LOSSES),
+    Figure("stopped_by_some_rack", "Writes stopped if some rack fails", LOSSES),
+    Figure("stopped_by_worst_rack", "Writes stopped if the worst rack fails", LOSSES),
+    Figure("busiest_after_broker_loss", "Busiest leader after a broker failed, over mean", LOSSES, human_ratio),
+    Figure("min_isr_unknown", "Partitions with unknown min.insync.replicas"),
     Figure("brokers", "Brokers that take part"),
     Figure("partitions", "Partitions"),
     Figure("replicas", "Replicas"),

@@ -11,7 +11,9 @@ from optimizer.units import plural
 # What the plan leaves broken or undone, the worst first. Codes that only another release has come next, then FACTS.
 # The order is that of ``URGENCY``, except that drains come before racks: NOT_EMPTIED is also used for dead brokers.
 WORST_FIRST = (
+    FindingCode.STOPS_WRITES,
     FindingCode.RACK_EMPTIED,
+    FindingCode.NEWLY_EXPOSED,
     FindingCode.UNEXPLAINED,
     FindingCode.LIMITED,
     FindingCode.NOT_EMPTIED,
@@ -44,9 +46,15 @@ FACTS = (
     FindingCode.NO_RATES,
     FindingCode.NOT_ASKED_NOW,
 )
-_WHEN = {"both": "before and after", "before": "before only", "after": "after only"}
+_WHEN = {"both": "before and after", "before": "before only", "after": "after only", "during": "while it moves"}
 _FIXED, _NOTED = "before", "noted"
-_BEFORE_INPUT = (FindingCode.RACK_EMPTIED, FindingCode.UNEXPLAINED)  # shown before the findings about the input
+# Shown before the findings about the input.
+_BEFORE_INPUT = (
+    FindingCode.STOPS_WRITES,
+    FindingCode.RACK_EMPTIED,
+    FindingCode.NEWLY_EXPOSED,
+    FindingCode.UNEXPLAINED,
+)
 _DOUBTS = ("contradicts", "left_out", "broken")  # standings of input that makes the plan doubtful, the worst first
 SHOWN = 8  # findings that a page shows; the tables ``findings`` and ``input_findings`` have all
 _MOST_SINGLE_LINES = 3  # findings of one kind; with more, one line stands for all
@@ -96,8 +104,8 @@ def _line(row: FindingRow, count: int) -> FindingLine:
 
 
 def open_findings(plan: ClusterPlan) -> list[FindingLine]:
-    """Findings that need attention: emptied racks and unexplained partitions, then doubtful input, then all else that
-    the plan leaves broken or undone."""
+    """Findings that need attention: what the plan endangers and does not explain, then doubtful input, then all else
+    that the plan leaves broken or undone."""
     doubts = sorted(
         (row for row in plan.input_findings if row.standing != _NOTED), key=lambda row: _DOUBTS.index(row.standing)
     )

@@ -20,6 +20,8 @@ from optimizer.emit.shown_figures import (
     leader_proof,
     limited,
     lines,
+    loss_lines,
+    loss_note,
     proof,
 )
 from optimizer.emit.summary import execution
@@ -151,6 +153,8 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         cost=[line for line in figures if line.group == COST],
         balance=[line for line in figures if line.group == BALANCE],
         band_note=band_note(plan),
+        losses=list(loss_lines(plan)),
+        loss_note=loss_note(plan),
         bounds=[(row, _proves(plan, row.kind)) for row in plan.bounds],
         verdict=verdict(plan),
         goals=goals(plan),

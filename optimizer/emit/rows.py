@@ -118,11 +118,17 @@ class FigureRow(TableRow):
     before: float | None
     baseline: float | None
     after: float | None
+    worst_moment: float | None = None
 
     @property
     def sides(self) -> dict[str, float | None]:
-        """Its values by placement."""
-        return {"before": self.before, "baseline": self.baseline, "after": self.after}
+        """Its values by placement, and its largest value at any moment."""
+        return {
+            "before": self.before,
+            "baseline": self.baseline,
+            "after": self.after,
+            "worst_moment": self.worst_moment,
+        }
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.figure_table import BY_NAME
+from optimizer.emit.figure_table import BY_NAME, LOSSES
+from optimizer.emit.rows import FigureRow
 from optimizer.units import clause, human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
 NOTHING = "-"
@@ -26,17 +27,48 @@ class Line:
     after: str
 
 
+@dataclass(frozen=True)
+class LossLine:
+    """One figure about the loss of a broker or a rack, ready to print."""
+
+    label: str
+    before: str
+    worst_moment: str
+    after: str
+
+
 def lines(plan: ClusterPlan) -> Iterator[Line]:
     """The lines of the comparison, in reading order; without lines that are 0 everywhere and hidden then."""
     for row in plan.summary:
         figure = BY_NAME[row.figure]
-        values = row.sides.values()
-        if not figure.group or all(value is None for value in values):
-            continue
-        if figure.hidden_at_zero and not any(values):
-            continue
-        before, baseline, after = (NOTHING if value is None else figure.show(value) for value in values)
-        yield Line(figure.group, row.label, before, baseline, after)
+        if figure.group and figure.group != LOSSES and (shown := _shown(row, (row.before, row.baseline, row.after))):
+            yield Line(figure.group, row.label, *shown)
+
+
+def loss_lines(plan: ClusterPlan) -> Iterator[LossLine]:
+    """The lines about losses, in reading order. A plan of an earlier release has none."""
+    for row in plan.summary:
+        is_loss = BY_NAME[row.figure].group == LOSSES
+        if is_loss and (shown := _shown(row, (row.before, row.worst_moment, row.after))):
+            yield LossLine(row.label, *shown)
+
+
+def _shown(row: FigureRow, values: tuple[float | None, ...]) -> tuple[str, ...]:
+    """The values as texts; empty if the pages omit the line."""
+    figure = BY_NAME[row.figure]
+    if all(value is None for value in values) or (figure.hidden_at_zero and not any(values)):
+        return ()
+    return tuple(NOTHING if value is None else figure.show(value) for value in values)
+
+
+def loss_note(plan: ClusterPlan) -> str:
+    """What the lines about losses count, and what they assume."""
+    unknown = int(plan.number("min_isr_unknown", "before"))
+    assumed = f" min.insync.replicas is unknown for {plural(unknown, 'partition')}: 1 is assumed." if unknown else ""
+    return (
+        "Partitions that take no writes with acks=all, or have no leader, if one broker or one whole rack is down. "
+        f"Worst moment: while waves run and between them, before and after the plan included.{assumed}"
+    )
 
 
 def proof(plan: ClusterPlan) -> str:

@@ -14,6 +14,8 @@ from optimizer.emit.shown_figures import (
     leader_proof,
     limited,
     lines,
+    loss_lines,
+    loss_note,
     proof,
 )
 from optimizer.units import human_bytes, human_rate, human_time, plural
@@ -86,6 +88,16 @@ def _findings(title: str, all_lines: Sequence[FindingLine], *, with_remedies: bo
         yield f"  and {more:,} more: the tables findings and input_findings list every finding"
 
 
+def _losses(plan: ClusterPlan) -> Iterator[str]:
+    """What the loss of a broker or a rack would do."""
+    table = [_row(line.label, line.before, line.worst_moment, line.after) for line in loss_lines(plan)]
+    if table:
+        yield ""
+        yield _row("If a broker or a rack fails", "before", "worst moment", "after")
+        yield from table
+        yield from _paragraph(loss_note(plan))
+
+
 def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
     """The summary of one cluster.
 
@@ -107,6 +119,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         _row("", "before", "Kafka default", "this plan"),
         *table,
         *_paragraph(band_note(plan)),
+        *_losses(plan),
         "",
         *_paragraph(proof(plan)),
         *_paragraph(leader_proof(plan)),

@@ -52,6 +52,19 @@ def unknown_release(kafka_version: str) -> str:
     return f"is not a known release ({oldest} to {newest} are): the rules of {used} are used"
 
 
+def needs_whole_min_isr(kafka_version: str) -> bool:
+    """Whether writes with ``acks=all`` need min.insync.replicas in-sync replicas even if the partition has fewer
+    replicas: before 3.7 (KAFKA-15583). If the version is unknown, no.
+
+    Raises
+    ------
+    ConfigError
+        If the text does not start with a version number.
+    """
+    version = release(kafka_version)
+    return version is not None and version < (3, 7)
+
+
 def has_old_options(kafka_version: str) -> bool | None:
     """Whether some tools have another name for ``--command-config``; None if the version is unknown.
 

@@ -230,12 +230,12 @@ def finish_cluster(
         "moves": _rows("moves", _moves(brokers, partitions, settled)),
         "leaders": _rows("leaders", _leaders(brokers, partitions, final)),
         "leader_bounds": _rows("leader_bounds", (asdict(bound) for bound in leader_bounds(leaders))),
-        "findings": _rows("findings", map(_row, findings)),
+        "findings": _rows("findings", map(finding_row, findings)),
     }
 
 
-def _row(finding: Finding) -> dict[str, object]:
-    """A row of table ``findings``."""
+def finding_row(finding: Finding) -> dict[str, object]:
+    """A row of table ``findings`` or ``wave_findings``."""
     return {"rule": finding.code, **asdict(finding), **in_words(finding)._asdict()}
 
 

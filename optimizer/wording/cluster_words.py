@@ -10,13 +10,46 @@ _WAYS = {"in": "inbound", "out": "outbound"}
 
 
 def rack_emptied(finding: Finding) -> Words:
-    """Facts ``rack`` and ``brokers``; amount: remaining racks."""
-    brokers = finding.facts["brokers"]
+    """Facts ``rack``, ``brokers``, and ``held``: replicas that stay for now; amount: racks that remain."""
+    brokers, held = finding.facts["brokers"], finding.facts["held"]
+    stay = f"; {clause(held, 'replica', 'stays', 'stay')} there for now" if held else ""
     return Words(
         f"rack {finding.facts['rack']}",
         f"the plan empties the whole rack ({agree(len(brokers), 'broker', 'brokers')} {ids(brokers)}): replicas are "
-        f"spread over {plural(int(finding.amount or 0), 'rack')} only",
+        f"spread over {plural(int(finding.amount or 0), 'rack')} only{stay}",
         "keep or add a broker in this rack, unless you no longer need the rack",
+    )
+
+
+def stops_writes(finding: Finding) -> Words:
+    """Amount: partitions of the topic; limit: min.insync.replicas; fact ``waves``."""
+    count, waves, topic = int(finding.amount or 0), finding.facts["waves"], finding.topic
+    named = agree(len(waves), "wave", "waves")
+    return Words(
+        f"topic {topic}",
+        f"{clause(count, 'partition', 'takes', 'take')} no writes with acks=all while {named} {ids(waves)} "
+        f"{agree(len(waves), 'runs', 'run')}: min.insync.replicas is {int(finding.limit or 0)}, and until a copy is in "
+        "sync too few replicas are",
+        f"set min.insync.replicas=1 on {topic} for that time, or run {agree(len(waves), 'the wave', 'these waves')} "
+        "while nothing is produced to it",
+    )
+
+
+def newly_exposed(finding: Finding) -> Words:
+    """Amount: partitions; limit: all partitions; facts ``worst`` (loss and partitions, by kind) and ``names``."""
+    count = int(finding.amount or 0)
+    worst = [
+        f"{kind} {lost} stops {plural(stopped, 'partition')}"
+        for kind, (lost, stopped) in finding.facts["worst"].items()
+        if stopped
+    ]
+    names = finding.facts["names"]
+    rest = f", and {count - len(names):,} more" if count > len(names) else ""
+    return Words(
+        f"{plural(count, 'partition')}",
+        f"after the plan the loss of one broker or one rack would stop writes to {agree(count, 'it', 'them')}; before "
+        f"it no single loss did (worst: {', '.join(worst)}): {', '.join(names)}{rest}",
+        "keep brokers in more racks, add replicas, or lower min.insync.replicas of these topics",
     )
 
 
@@ -107,7 +140,9 @@ def _shard(finding: Finding, problem: str, remedy: str) -> Words:
 
 
 BY_CODE = {
+    FindingCode.STOPS_WRITES: stops_writes,
     FindingCode.RACK_EMPTIED: rack_emptied,
+    FindingCode.NEWLY_EXPOSED: newly_exposed,
     FindingCode.DEAD_BROKER: dead_broker,
     FindingCode.FENCED_BROKER: fenced_broker,
     FindingCode.NO_RACKS: no_racks,

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from optimizer.audit import AuditClaims
-from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES
+from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES, LOSSES
 from optimizer.emit.rows import FigureRow
 from optimizer.emit.shown_figures import Line, lines
 from tests.emit.test_pages import synthetic
@@ -39,7 +39,7 @@ def test_every_list_of_figures_is_this_one() -> None:
     """Names are unique, the audit's claims are figures, and every hidden figure is in a group."""
     assert len(BY_NAME) == len(FIGURES)
     assert {field.name for field in fields(AuditClaims)} <= BY_NAME.keys()
-    assert {figure_row.group for figure_row in FIGURES} == {"", COST, BALANCE}
+    assert {figure_row.group for figure_row in FIGURES} == {"", COST, BALANCE, LOSSES}
     assert not any(figure_row.hidden_at_zero for figure_row in FIGURES if not figure_row.group)
 
 

@@ -11,7 +11,14 @@ from setup.paths import HOME
 from tests.replay_vectors import main, replay, replay_file
 
 VECTORS = HOME / "tests" / "vectors"
-COUNTS = {"adminutils": (300, 0), "assignors": (120, 80), "edges": (245, 0), "reassign": (292, 0), "striped": (300, 0)}
+COUNTS = {
+    "adminutils": (300, 0),
+    "assignors": (120, 80),
+    "edges": (245, 0),
+    "elect": (1_500, 0),
+    "reassign": (292, 0),
+    "striped": (300, 0),
+}
 
 
 @pytest.mark.parametrize("name", sorted(COUNTS))

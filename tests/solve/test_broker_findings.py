@@ -54,7 +54,8 @@ def test_a_broker_that_does_not_live_is_fixed_if_it_is_emptied(
             [[0, 1], [1, 0]],
             ["the plan empties the whole rack (brokers 2, 3): replicas are spread over 2 racks"],
         ),
-        ((2, 3), [[0, 1], [1, 3]], []),
+        ((2, 3), [[0, 1], [1, 3]], ["replicas are spread over 2 racks only; 1 replica stays there for now"]),
+        ((2, 3), [[0, 2], [1, 3]], []),
         ((2,), [[0, 1], [1, 0]], []),
         (
             (0, 1),
@@ -62,12 +63,12 @@ def test_a_broker_that_does_not_live_is_fixed_if_it_is_emptied(
             [f"the plan empties the whole rack (broker {b}): replicas are spread over 1 rack only" for b in (0, 1)],
         ),
     ],
-    ids=["both of the rack", "a replica stays", "one of two", "two racks"],
+    ids=["both of the rack", "a replica stays", "all stay", "one of two", "two racks"],
 )
 def test_a_rack_that_the_plan_empties_is_a_finding(
     drained: tuple[int, ...], after: list[list[int]], details: list[str]
 ) -> None:
-    """A finding, unless a replica stays in the rack or one of its brokers may hold a replica."""
+    """A finding, also if a replica may not move; but not if none moves or a broker of the rack may hold one."""
     brokers = make_brokers([0, 1, 2, 2], draining=drained)
     findings = in_full(emptied_racks(brokers, np.array([[0, 2], [1, 3]]), np.array(after)))
     assert [(finding.code, finding.when) for finding in findings] == [(FindingCode.RACK_EMPTIED, "after")] * len(

@@ -90,7 +90,7 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
 
 
 def emptied_racks(brokers: Brokers, before: Ints, after: Ints) -> Iterator[Finding]:
-    """Racks that lose their last replica and have no broker that may hold one.
+    """Racks that lose their replicas and have no broker that may hold one, even if some replicas may not move.
 
     Parameters
     ----------
@@ -105,9 +105,11 @@ def emptied_racks(brokers: Brokers, before: Ints, after: Ints) -> Iterator[Findi
     usable = named & (np.bincount(brokers.rack[brokers.accepts_replicas], minlength=racks) > 0)
     held = [np.bincount(brokers.rack[lists[lists >= 0]], minlength=racks) for lists in (before, after)]
     remaining = int(usable.sum())
-    for rack in np.flatnonzero(named & (held[0] > 0) & (held[1] == 0) & ~usable):
+    stays = np.bincount(brokers.rack[~brokers.must_empty], minlength=racks) > 0
+    is_emptied = (held[1] == 0) | ((held[1] < held[0]) & ~stays)
+    for rack in np.flatnonzero(named & (held[0] > 0) & is_emptied & ~usable):
         ids = brokers.ids[brokers.rack == rack].tolist()
-        facts = {"rack": brokers.rack_names[rack], "brokers": ids}
+        facts = {"rack": brokers.rack_names[rack], "brokers": ids, "held": int(held[1][rack])}
         yield Finding(FindingCode.RACK_EMPTIED, "after", amount=remaining, limit=int(named.sum()), facts=facts)
 
 

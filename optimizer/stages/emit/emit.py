@@ -51,7 +51,7 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         balance=rows.LoadRow.of(tables["broker_balance"]),
         summary=rows.FigureRow.of(tables["plan_summary"]),
         bounds=rows.BoundRow.of(tables["bounds"]),
-        findings=rows.FindingRow.of(tables["findings"]),
+        findings=rows.FindingRow.of([*tables["wave_findings"], *tables["findings"]]),
         quality=rows.QualityRow.of(tables["quality_results"]),
         input_findings=rows.InputFindingRow.of(tables["input_findings"]),
         brokers=rows.BrokerRow.of(tables["instance_brokers"]),

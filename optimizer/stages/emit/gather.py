@@ -20,6 +20,7 @@ _ORDER = {
     "plan_summary": ("position",),
     "bounds": ("kind",),
     "findings": ("rule", "topic", "partition", "broker_id", "resource", "when", "subject"),
+    "wave_findings": ("rule", "topic", "subject", "when"),
     "sources": ("source",),
     "quality_results": ("table_name", "rule"),
     "input_findings": ("standing", "rule"),

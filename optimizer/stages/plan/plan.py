@@ -1,4 +1,5 @@
-"""Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, throttles, broker_balance, plan_summary."""
+"""Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, throttles, broker_balance, plan_summary, exposure,
+wave_findings."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -11,16 +12,18 @@ from pyspark.sql import functions as F
 from optimizer.domain import NOT_LIVE, REORDERED, WHOLE_PLAN, Ints
 from optimizer.errors import AuditFailed
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
+from optimizer.planning.exposed import COLUMNS as EXPOSED
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.throttle_rate import common_rate, copy_rate_bytes_per_s, rates_per_broker
 from optimizer.settings import Settings
 from optimizer.stages.plan.balance import with_balance
+from optimizer.stages.plan.exposure_tables import exposure_tables
 from optimizer.stages.plan.summary_figures import summarise
 from optimizer.stages.plan.wave_rows import SCHEDULED, broker_ids, schedule_cluster, to_changes, wave_rows
 from optimizer.stages.shared.throttles_found import with_previous
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import PARTITION
-from schemas.output import BROKER_BALANCE, PLAN, PLAN_SUMMARY, THROTTLES, WAVES
+from schemas.output import BROKER_BALANCE, EXPOSURE, PLAN, PLAN_SUMMARY, THROTTLES, WAVE_FINDINGS, WAVES
 from schemas.spark import conform, schema_of, struct_of
 
 # Rows of ``throttles`` without the previous value.
@@ -92,13 +95,25 @@ def build(inputs: Frames, run: Run) -> Frames:
     throttles = with_waves.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.names)
-    summary = summarise(base, measured, inputs["bounds"], inputs["leader_bounds"], waves, inputs["findings"])
+    exposed = [frame.select("cluster_id", "run_id", *EXPOSED) for frame in (base.filter("NOT is_changed"), scheduled)]
+    exposed_tables = exposure_tables(exposed[0].unionByName(exposed[1]), inputs["instance_brokers"], run.settings)
+    summary = summarise(
+        base,
+        measured,
+        inputs["bounds"],
+        inputs["leader_bounds"],
+        waves,
+        inputs["findings"],
+        exposed_tables["exposure"],
+    )
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
         "waves": conform(waves, WAVES),
         "throttles": conform(with_previous(throttles, inputs["throttles_found"]), THROTTLES),
         "broker_balance": conform(measured, BROKER_BALANCE),
         "plan_summary": conform(summary, PLAN_SUMMARY),
+        "exposure": conform(exposed_tables["exposure"], EXPOSURE),
+        "wave_findings": conform(exposed_tables["wave_findings"], WAVE_FINDINGS),
     }
 
 

@@ -39,6 +39,7 @@ def _copied(base: DataFrame) -> DataFrame:
         F.sum(F.col("default_changed").cast("long")).alias("default_partitions_changed"),
         F.sum(F.col("default_leader_changed").cast("long")).alias("default_leader_changes"),
         _resized("baseline_replicas").alias("default_factor_changes"),
+        F.sum(F.col("min_insync_replicas").isNull().cast("long")).alias("min_isr_unknown"),
         F.sum(F.col("default_refused").cast("long")).alias("baseline_refused"),
     )
 
@@ -74,7 +75,7 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
         "moved_share_percent": _percent(F.col("default_moved_bytes"), F.col("total_bytes")),
         "baseline_refused": F.col("baseline_refused"),
     }
-    before = {"partitions": F.col("partitions")}
+    before = {"partitions": F.col("partitions"), "min_isr_unknown": F.col("min_isr_unknown")}
     sides = (("before", before), ("baseline", default), ("after", after))
     return [_long(frame, figures, F.lit(placement)) for placement, figures in sides]
 
@@ -119,6 +120,35 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
     return _long(totals, {name: F.col(name) for name in names}, F.col("placement"))
 
 
+def _exposure_figures(exposure: DataFrame) -> DataFrame:
+    """Partitions that losses stop: by one loss or another, and by the worst; and the busiest leader after a loss."""
+    figure = F.create_map(
+        *(
+            F.lit(text)
+            for pair in (
+                ("some_broker", "stopped_by_some_broker"),
+                ("broker", "stopped_by_worst_broker"),
+                ("some_rack", "stopped_by_some_rack"),
+                ("rack", "stopped_by_worst_rack"),
+                ("none", "stopped_without_loss"),
+            )
+            for text in pair
+        )
+    )[F.col("loss")]
+    of_broker = exposure.filter("loss = 'broker'").select(
+        *CLUSTER_RUN,
+        "moment",
+        F.lit("busiest_after_broker_loss").alias("figure"),
+        F.col("busiest_over_mean").alias("value"),
+    )
+    stopped = exposure.select(
+        *CLUSTER_RUN, "moment", figure.alias("figure"), F.col("writes_stopped").cast("double").alias("value")
+    )
+    rows = stopped.unionByName(of_broker)
+    in_plan = rows.filter("moment IN ('before', 'after')").withColumnRenamed("moment", "placement")
+    return in_plan.unionByName(rows.withColumn("placement", F.lit("worst_moment")).drop("moment"))
+
+
 def summarise(
     base: DataFrame,
     measured: DataFrame,
@@ -126,15 +156,19 @@ def summarise(
     leader_bounds: DataFrame,
     waves: DataFrame,
     findings: DataFrame,
+    exposure: DataFrame,
 ) -> DataFrame:
     """Rows of ``plan_summary``: a figure of a cluster with its values before, with the default, and after."""
     parts = [
         *_plan_figures(_copied(base), bounds, waves, findings),
         _balance_figures(measured),
         _leader_figures(leader_bounds),
+        _exposure_figures(exposure).select(*CLUSTER_RUN, "placement", "figure", "value"),
     ]
     rows = reduce(DataFrame.unionByName, parts)
-    sides = [F.max(F.when(F.col("placement") == side, F.col("value"))).alias(side) for side in PLACEMENTS]
+    sides = [
+        F.max(F.when(F.col("placement") == side, F.col("value"))).alias(side) for side in (*PLACEMENTS, "worst_moment")
+    ]
     wide = rows.groupBy(*CLUSTER_RUN, "figure").agg(*sides)
     names = F.array(*(F.lit(figure.name) for figure in FIGURES))
     labels = F.array(*(F.lit(figure.label) for figure in FIGURES))

@@ -6,6 +6,7 @@ from pyspark.sql import types as T
 
 from optimizer.domain import Ints
 from optimizer.planning.arrays import replica_matrix
+from optimizer.planning.exposed import COLUMNS as EXPOSED
 from optimizer.schedule.estimate import Traffic, seconds, traffic
 from optimizer.schedule.throttle_rate import Rates, common_rate, copy_rate_bytes_per_s, is_below_floor, rates_per_broker
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
@@ -14,14 +15,15 @@ from optimizer.schedule.waves import UNPLACED, assign_waves
 from optimizer.settings import Settings
 from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
+from schemas.planning import INSTANCE
 from schemas.spark import schema_of
 
-# Changed rows of ``plan``, with two columns that the throttle rates need.
+# Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
 SCHEDULED = T.StructType(
     [
         *schema_of(PLAN).fields,
-        T.StructField("in_bytes_per_s", T.LongType()),
         T.StructField("in_sync_followers", T.IntegerType()),
+        *(field for field in schema_of(INSTANCE) if field.name in EXPOSED and field.name not in PLAN.names),
     ]
 )
 

@@ -20,7 +20,14 @@ from schemas.keys import RUN_BROKER, RUN_PARTITION
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.spark import conform
 
-_TOPIC_COLUMNS = ("cluster_id", "topic", "configs", "min_insync_replicas")
+_TOPIC_COLUMNS = (
+    "cluster_id",
+    "topic",
+    "configs",
+    "min_insync_replicas",
+    "min_insync_source",
+    "allows_unclean_election",
+)
 
 
 def build(inputs: Frames, run: Run) -> Frames:
@@ -144,13 +151,23 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
         F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
         F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
+        F.array_sort(F.collect_list(entry)).alias("whole_list"),
+        F.array_sort(F.collect_list(F.when(F.col("is_adding"), F.col("broker_id")))).alias("added"),
+        F.when(
+            F.max("in_elr").isNotNull(), F.array_sort(F.collect_list(F.when(F.col("in_elr"), F.col("broker_id"))))
+        ).alias("elr"),
         F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
         F.min(F.expr("IF(is_adding AND state IS NOT NULL, struct(broker_id, state), NULL)")).alias("moving_to"),
     )
     mobility = F.when(F.col("fixed_cause").isNull(), "free").when(
         F.col("fixed_cause") == Cause.TOPIC_EXCLUDED.value, "forced_only"
     )
-    targets = {"replicas": F.col("target.broker_id"), "log_dirs": F.col("target.log_dir")}
+    targets = {
+        "replicas": F.col("target.broker_id"),
+        "log_dirs": F.col("target.log_dir"),
+        "controller_replicas": F.when(F.col("in_flight"), F.col("whole_list.broker_id")),
+        "adding_replicas": F.when(F.col("in_flight"), F.col("added")),
+    }
     factor, current = F.col("replication_factor"), F.size("replicas")
     planned = (
         gathered.withColumns(targets)

@@ -13,7 +13,7 @@ from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
 # org.apache.kafka.common.internals.Topic (4.3): Kafka's own topics.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-_MIN_ISR = "min.insync.replicas"
+_MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
@@ -75,6 +75,7 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
         F.array_contains("adding", F.col("broker_id")).alias("is_adding"),
         F.array_contains("removing", F.col("broker_id")).alias("is_removing"),
         F.get("log_dirs", F.col("position")).alias("log_dir"),
+        F.array_contains("elr", F.col("broker_id")).alias("in_elr"),
     )
     is_path = F.expr(f"log_dir <> 'any' AND NOT {HAS_SCHEME}")
     planned = rows.withColumn("planned_dir", F.when(is_path, F.col("log_dir"))).drop("log_dir")
@@ -84,7 +85,10 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
 
 
 def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFrame:
-    """The table ``topics``, from partitions, headers of descriptions and listed configs."""
+    """The table ``topics``, from partitions, headers of descriptions and listed configs.
+
+    A topic without its own min.insync.replicas has that of the cluster, else the largest of the brokers.
+    """
     from_partitions = placed.groupBy(*CLUSTER_RUN, "topic").agg(
         F.count(F.lit(1)).alias("partitions"),
         F.max(F.size(F.array_except("replicas", "removing"))).alias("replication_factor"),
@@ -96,19 +100,49 @@ def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFra
     from_configs = topic_configs.groupBy(*CLUSTER_RUN, F.col("entity_name").alias("topic")).agg(
         F.array_join(F.array_sort(F.collect_set(F.concat("name", F.lit("="), "value"))), ",").alias("listed_configs"),
         F.max(F.when(F.col("name") == _MIN_ISR, F.col("value"))).alias("listed_min_isr"),
+        F.max(F.when(F.col("name") == _UNCLEAN, F.col("value"))).alias("listed_unclean"),
     )
-    joined = from_partitions.join(from_headers, [*CLUSTER_RUN, "topic"], "left").join(
-        from_configs, [*CLUSTER_RUN, "topic"], "left"
+    joined = (
+        from_partitions.join(from_headers, [*CLUSTER_RUN, "topic"], "left")
+        .join(from_configs, [*CLUSTER_RUN, "topic"], "left")
+        .join(F.broadcast(_defaults(configs)), CLUSTER_RUN, "left")
     )
-    header_min_isr = F.nullif(F.regexp_extract("header_configs", r"(?:^|,)min\.insync\.replicas=(\d+)", 1), F.lit(""))
+    topic_min_isr = F.coalesce("listed_min_isr", _in_header(_MIN_ISR)).try_cast("int")
+    topic_unclean = F.coalesce("listed_unclean", _in_header(_UNCLEAN)).try_cast("boolean")
     return joined.withColumns(
         {
             "is_internal": F.col("topic").isin(*INTERNAL_TOPICS),
             "configs": F.when(_is_shortened(), F.concat_ws(",", "header_configs", "listed_configs")).otherwise(
                 F.coalesce("header_configs", "listed_configs")
             ),
-            "min_insync_replicas": F.coalesce("listed_min_isr", header_min_isr).try_cast("int"),
+            "min_insync_replicas": F.coalesce(topic_min_isr, "cluster_min_isr", "brokers_min_isr"),
+            "min_insync_source": F.when(topic_min_isr.isNotNull(), "topic")
+            .when(F.col("cluster_min_isr").isNotNull(), "cluster")
+            .when(F.col("brokers_min_isr").isNotNull(), "broker"),
+            "allows_unclean_election": F.coalesce(topic_unclean, "cluster_unclean", "brokers_unclean"),
         }
+    )
+
+
+def _in_header(config: str) -> Column:
+    """The value of a config in the header of a description; null without it."""
+    pattern = rf"(?:^|,){config.replace('.', '[.]')}=(\w+)"
+    return F.nullif(F.regexp_extract("header_configs", pattern, 1), F.lit(""))
+
+
+def _defaults(configs: DataFrame) -> DataFrame:
+    """What topics without own values get, one row for each cluster: cluster-wide defaults, and values of brokers."""
+    given = configs.where(F.col("entity_type").isin("cluster", "brokers") & F.col("name").isin(_MIN_ISR, _UNCLEAN))
+
+    def greatest(entity_type: str, name: str, data_type: str) -> Column:
+        is_given = (F.col("entity_type") == entity_type) & (F.col("name") == name)
+        return F.max(F.when(is_given, F.col("value").try_cast(data_type)))
+
+    return given.groupBy(*CLUSTER_RUN).agg(
+        greatest("cluster", _MIN_ISR, "int").alias("cluster_min_isr"),
+        greatest("brokers", _MIN_ISR, "int").alias("brokers_min_isr"),
+        greatest("cluster", _UNCLEAN, "boolean").alias("cluster_unclean"),
+        greatest("brokers", _UNCLEAN, "boolean").alias("brokers_unclean"),
     )
 
 

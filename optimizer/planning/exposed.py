@@ -1,0 +1,155 @@
+"""Rows of ``exposure`` and ``wave_findings`` of one cluster: what losses would do at every moment of its plan."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import schemas
+from optimizer.domain import Bools, Brokers, FindingCode, Ints
+from optimizer.planning.arrays import replica_matrix, to_brokers, with_nulls
+from optimizer.planning.finish import finding_row
+from optimizer.schedule.exposed_states import Exposed
+from optimizer.schedule.exposure import AFTER, BEFORE, Exposure, Losses, Moment, exposure
+from optimizer.solve.findings.finding import SHOWN, Finding
+from schemas.keys import CLUSTER_RUN
+
+UNKNOWN_MIN_ISR = 1  # Kafka's default of min.insync.replicas
+NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_broker", "some_rack"
+# Columns that ``exposure_rows`` reads, besides those that name the cluster and the run.
+COLUMNS = (
+    *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas", "isr", "elr", "leader"),
+    *("min_insync_replicas", "allows_unclean_election", "in_bytes_per_s", "out_bytes_per_s", "wave"),
+)
+
+
+def exposure_rows(
+    partitions: pd.DataFrame, hosts: pd.DataFrame, *, needs_whole_min_isr: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of ``exposure`` and of ``wave_findings`` of one cluster, without the columns that name cluster and run.
+
+    Parameters
+    ----------
+    partitions : DataFrame
+        All partitions, with ``COLUMNS``; ``wave`` is null for unchanged ones.
+    hosts : DataFrame
+        Rows of ``instance_brokers``.
+    needs_whole_min_isr : bool
+        See ``optimizer.kafka.versions``.
+    """
+    brokers = to_brokers(hosts)
+    rows = partitions.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    result = exposure(_exposed(rows, brokers, counts_all=needs_whole_min_isr))
+    findings = [*_stopping(rows, result.stops), *_newly_exposed(rows, result, brokers)]
+    return (
+        _frame("exposure", _moment_rows(result.moments, brokers)),
+        _frame("wave_findings", map(finding_row, findings)),
+    )
+
+
+def _exposed(rows: pd.DataFrame, brokers: Brokers, *, counts_all: bool) -> Exposed:
+    in_flight = rows["controller_replicas"].notna()
+    replicas = replica_matrix(rows["controller_replicas"].where(in_flight, rows["current_replicas"]), brokers.ids)
+    target = replica_matrix(rows["controller_replicas"].where(in_flight, rows["proposed_replicas"]), brokers.ids)
+    leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
+    followers = rows["current_replicas"].map(len).to_numpy(dtype=np.int64) - 1
+    incoming, outgoing = (rows[f"{way}_bytes_per_s"].to_numpy(dtype=np.int64) for way in ("in", "out"))
+    is_named = np.array([bool(name) for name in brokers.rack_names])
+    named_racks = np.where(is_named, np.cumsum(is_named) - 1, -1)
+    min_isr = rows["min_insync_replicas"].to_numpy(dtype="float64", na_value=float(UNKNOWN_MIN_ISR))
+    return Exposed(
+        replicas=replicas,
+        in_sync=_members(replicas, rows["isr"], brokers.ids),
+        eligible=_members(replicas, rows["elr"], brokers.ids),
+        leader=np.where(leader >= 0, np.searchsorted(brokers.ids, leader), -1),
+        min_isr=min_isr.astype(np.int64),
+        allows_unclean=rows["allows_unclean_election"].eq(True).to_numpy(dtype=bool),
+        load_bytes_per_s=outgoing + incoming * np.maximum(followers, 0),
+        target=target,
+        wave=rows["wave"].to_numpy(dtype="float64", na_value=0.0).astype(np.int64),
+        rack=named_racks[brokers.rack] if brokers.racks_matter else np.full(len(brokers), -1),
+        is_living=brokers.is_live,
+        counts_all=counts_all,
+    )
+
+
+def _members(replicas: Ints, lists: pd.Series, ids: Ints) -> Bools:
+    """Which replicas are in the lists of broker ids, (P, W); a missing list is empty."""
+    marked = replica_matrix(lists.map(lambda x: x if x is not None else []), ids)
+    return np.asarray(((replicas[:, :, None] == marked[:, None, :]) & (replicas >= 0)[:, :, None]).any(axis=2))
+
+
+def _moment_rows(moments: Iterable[Moment], brokers: Brokers) -> Iterator[dict[str, Any]]:
+    racks = [name for name in brokers.rack_names if name] if brokers.racks_matter else []
+    names = {BROKER: [str(b) for b in brokers.ids.tolist()], RACK: racks}
+    for position, moment in enumerate(moments):
+        common = {"position": position, "moment": moment.name, "wave": moment.wave}
+        now = {
+            "writes_stopped": moment.stopped,
+            "offline": moment.offline,
+            "busiest_over_mean": moment.busiest_over_mean,
+        }
+        yield {**common, "loss": NONE, "lost": "", **now}
+        for loss, some, losses in ((BROKER, SOME_BROKER, moment.brokers), (RACK, SOME_RACK, moment.racks)):
+            yield {**common, "loss": some, "lost": "", "writes_stopped": losses.stopped_by_some}
+            for number in _reported(losses, moment.name):
+                yield {**common, "loss": loss, "lost": names[loss][number], **_loss(losses, number)}
+
+
+def _reported(losses: Losses, moment: str) -> Iterable[int]:
+    if moment in (BEFORE, AFTER):
+        return range(len(losses.stopped))
+    return [losses.worst] if len(losses.stopped) else []
+
+
+def _loss(losses: Losses, number: int) -> dict[str, Any]:
+    counts = {
+        "writes_stopped": losses.stopped,
+        "offline": losses.offline,
+        "under_replicated": losses.under_replicated,
+        "leaders_moved": losses.leaders_moved,
+    }
+    return {
+        **{name: int(values[number]) for name, values in counts.items()},
+        "busiest_over_mean": float(losses.busiest_over_mean[number]),
+    }
+
+
+def _stopping(rows: pd.DataFrame, stops: Bools) -> Iterator[Finding]:
+    """A finding for each topic with partitions whose wave stops their writes."""
+    for topic, stopped in rows[stops].groupby("topic", sort=True):
+        waves = sorted({int(wave) for wave in stopped["wave"]})
+        yield Finding(
+            FindingCode.STOPS_WRITES,
+            "during",
+            topic=str(topic),
+            amount=len(stopped),
+            limit=int(stopped["min_insync_replicas"].max()),
+            facts={"waves": waves},
+        )
+
+
+def _newly_exposed(rows: pd.DataFrame, result: Exposure, brokers: Brokers) -> Iterator[Finding]:
+    exposed = rows[result.newly_exposed]
+    if exposed.empty:
+        return
+    after = result.moments[-1]
+    racks = [name for name in brokers.rack_names if name]
+    worst = dict[str, tuple[str, int]]()
+    if len(after.racks.stopped):
+        worst["rack"] = (racks[after.racks.worst], int(after.racks.stopped[after.racks.worst]))
+    worst["broker"] = (str(brokers.ids[after.brokers.worst]), int(after.brokers.stopped[after.brokers.worst]))
+    names = [f"{topic}-{partition}" for topic, partition in zip(exposed["topic"], exposed["partition"], strict=True)]
+    yield Finding(
+        FindingCode.NEWLY_EXPOSED,
+        "after",
+        amount=len(exposed),
+        limit=len(rows),
+        facts={"worst": worst, "names": names[:SHOWN]},
+    )
+
+
+def _frame(table: str, records: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    columns = [name for name in schemas.ALL[table].names if name not in CLUSTER_RUN]
+    return with_nulls(pd.DataFrame([*records], columns=columns, dtype=object))

@@ -1,0 +1,224 @@
+"""What the loss of a broker or a rack would do: before a plan, while each wave runs, between waves, and after it.
+
+The partitions are in one state until their wave begins, in another while it runs, and in a third from its end on. While
+a wave runs, each of its partitions counts by the worse of its beginning (the old replicas are in sync, the list already
+has those that are added) and its end. Who leads after a failure: ``optimizer.kafka.partition_state`` has the rules for
+one partition; here they are an order of the replicas. Between waves the present leader leads, because elections come
+after the last wave. A partition that is in flight at the snapshot stays so: nobody knows when it ends.
+
+Counts are sums over partitions. So each moment is the one before it, without the old states of a wave's partitions and
+with their new ones.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimizer.domain import Bools, Floats, Ints
+from optimizer.schedule.exposed_states import Effects, Exposed, State, begun, effects_of, ended, moving_lists
+
+_ROWS = 20_000  # partitions at a time: bounds the memory
+
+BEFORE, WHILE, BETWEEN, AFTER = "before", "while_moving", "between_waves", "after"
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What each possible loss would do at one moment; G brokers or racks.
+
+    Parameters
+    ----------
+    offline, stopped, under_replicated, leaders_moved : (G,) int64
+        Partitions that would have no leader, would take no writes with ``acks=all``, would have a replica less in sync,
+        or would get another leader or none, because of this loss.
+    busiest_over_mean : (G,) float64
+        The busiest leader's bytes out, over the mean of the brokers that are left; nan if these send nothing.
+    stopped_by_some : int
+        Partitions that would take no writes after one loss or another.
+    """
+
+    offline: Ints
+    stopped: Ints
+    under_replicated: Ints
+    leaders_moved: Ints
+    busiest_over_mean: Floats
+    stopped_by_some: int
+
+    @property
+    def worst(self) -> int:
+        """The loss that stops most writes; among equals, leaves most offline; then has the busiest leader."""
+        ratio = np.nan_to_num(self.busiest_over_mean, nan=-1.0)
+        return int(np.lexsort((-np.arange(len(ratio)), ratio, self.offline, self.stopped))[-1])
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One moment.
+
+    Parameters
+    ----------
+    name : str
+        BEFORE, WHILE, BETWEEN or AFTER.
+    wave : int
+        The wave that runs, or that has ended; 0 before and after the plan.
+    offline, stopped : int
+        Partitions without a leader, and without writes, although nothing fails.
+    busiest_over_mean : float
+        As in ``Losses``, without a loss.
+    brokers, racks : Losses
+    """
+
+    name: str
+    wave: int
+    offline: int
+    stopped: int
+    busiest_over_mean: float
+    brokers: Losses
+    racks: Losses
+
+
+class _Tally:
+    """Sums over all partitions at one moment, for one way of grouping brokers."""
+
+    def __init__(self, exposed: Exposed, groups: Ints) -> None:
+        self.groups, self.n_groups, self.n_brokers = groups, int(groups.max(initial=-1)) + 1, len(groups)
+        self.sums = np.zeros((4, self.n_groups), dtype=np.int64)
+        self.inherited = np.zeros((self.n_groups, self.n_brokers), dtype=np.int64)  # load that moves in a loss
+        self.load = np.zeros(self.n_brokers, dtype=np.int64)
+        self.held = np.zeros(self.n_brokers, dtype=np.int64)
+        self.stopped_by_some = np.zeros(len(exposed.wave), dtype=bool)
+        self.is_stopped, self.is_offline = np.zeros((2, len(exposed.wave)), dtype=bool)
+        self._exposed = exposed
+
+    def count(self, rows: Ints, state: State, effects: Effects, sign: int = 1) -> None:
+        """Add partitions in a state, or remove them again (sign -1)."""
+        for sums, marked in zip(
+            self.sums, (effects.offline, effects.stopped, effects.under_replicated, effects.moved), strict=True
+        ):
+            sums += sign * np.bincount(effects.group[marked], minlength=self.n_groups)
+        load = self._exposed.load_bytes_per_s[rows]
+        np.add.at(self.load, effects.leader[effects.leader >= 0], sign * load[effects.leader >= 0])
+        row, slot = np.nonzero(effects.moved & (effects.heir >= 0) & (effects.leader >= 0)[:, None])
+        np.add.at(self.inherited, (effects.group[row, slot], effects.heir[row, slot]), sign * load[row])
+        self.held += sign * np.bincount(state.hosts[state.hosts >= 0], minlength=self.n_brokers)
+        if sign > 0:
+            self.stopped_by_some[rows] = effects.stopped.any(axis=1)
+            self.is_stopped[rows], self.is_offline[rows] = effects.is_stopped, effects.is_offline
+
+    def losses(self) -> Losses:
+        """The losses at this moment."""
+        offline, stopped, under_replicated, moved = self.sums.copy()
+        return Losses(offline, stopped, under_replicated, moved, self._ratios(), int(self.stopped_by_some.sum()))
+
+    def _ratios(self) -> Floats:
+        is_lost = self.groups == np.arange(self.n_groups)[:, None]
+        after = np.where(is_lost, 0, self.load + self.inherited)
+        hosts = (~is_lost & (self.held > 0) & self._exposed.is_living).sum(axis=1)
+        return _over_mean(after, hosts)
+
+    def ratio_now(self) -> float:
+        """The busiest leader over the mean without a loss."""
+        return float(_over_mean(self.load[None], np.array([((self.held > 0) & self._exposed.is_living).sum()]))[0])
+
+
+def _over_mean(loads: Ints, hosts: Ints) -> Floats:
+    total = loads.sum(axis=1)
+    most = loads.max(axis=1, initial=0)
+    return np.where(total > 0, most * hosts / np.maximum(total, 1), np.nan)
+
+
+class _Cluster:
+    """The cluster as it passes from moment to moment."""
+
+    def __init__(self, exposed: Exposed) -> None:
+        self.exposed = exposed
+        self.tallies = [_Tally(exposed, np.arange(len(exposed.rack))), _Tally(exposed, exposed.rack)]
+        for rows in np.split(np.arange(len(exposed.wave)), range(_ROWS, len(exposed.wave), _ROWS)):
+            self._change(rows, [begun(exposed, rows, exposed.replicas[rows])])
+
+    def _change(self, rows: Ints, states: list[State], sign: int = 1) -> None:
+        """Count partitions in the worse of the states."""
+        for tally in self.tallies:
+            effects = [effects_of(state, tally.groups) for state in states]
+            tally.count(rows, states[0], effects[0] if len(effects) == 1 else effects[0].worse(effects[1]), sign)
+
+    def moves(self, rows: Ints, old: list[State], new: list[State]) -> None:
+        self._change(rows, old, -1)
+        self._change(rows, new)
+
+    def moment(self, name: str, wave: int = 0) -> Moment:
+        brokers, racks = (tally.losses() for tally in self.tallies)
+        tally = self.tallies[0]
+        offline, stopped = int(tally.is_offline.sum()), int(tally.is_stopped.sum())
+        return Moment(name, wave, offline, stopped, tally.ratio_now(), brokers, racks)
+
+    @property
+    def stopped_by_some(self) -> Bools:
+        """Partitions that one loss or another would stop, (P,)."""
+        return np.logical_or(*(tally.stopped_by_some for tally in self.tallies))
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """All moments, and partitions to report.
+
+    Parameters
+    ----------
+    moments : tuple of Moment
+        In the order of time.
+    stops : (P,) bool
+        Partitions whose wave stops their writes although nothing fails.
+    newly_exposed : (P,) bool
+        No loss of one broker or one rack stopped their writes before the plan; after it one would.
+    """
+
+    moments: tuple[Moment, ...]
+    stops: Bools
+    newly_exposed: Bools
+
+
+def exposure(exposed: Exposed) -> Exposure:
+    """What losses would do at every moment of a plan."""
+    cluster = _Cluster(exposed)
+    before, was_stopped = cluster.stopped_by_some, cluster.tallies[0].is_stopped.copy()
+    stops = np.zeros(len(exposed.wave), dtype=bool)
+    moments = [cluster.moment(BEFORE)]
+    last = int(exposed.wave.max(initial=0))
+    for wave, rows, states in _waves(exposed, last):
+        cluster.moves(rows, [states.old], [states.begun, states.ended])
+        moments.append(cluster.moment(WHILE, wave))
+        stops[rows] = cluster.tallies[0].is_stopped[rows] & ~was_stopped[rows]
+        cluster.moves(rows, [states.begun, states.ended], [states.ended])
+        if wave < last:
+            moments.append(cluster.moment(BETWEEN, wave))
+    rows = np.flatnonzero(exposed.wave)
+    width = exposed.target.shape[1]
+    still, elected = (ended(exposed, rows, width, is_elected=is_elected) for is_elected in (False, True))
+    cluster.moves(rows, [still], [elected])
+    moments.append(cluster.moment(AFTER))
+    return Exposure(tuple(moments), stops, cluster.stopped_by_some & ~before)
+
+
+@dataclass(frozen=True)
+class _WaveStates:
+    """A wave's partitions before it, as it begins, and when it has ended."""
+
+    old: State
+    begun: State
+    ended: State
+
+
+def _waves(exposed: Exposed, last: int) -> Iterator[tuple[int, Ints, _WaveStates]]:
+    for wave in range(1, last + 1):
+        rows = np.flatnonzero(exposed.wave == wave)
+        lists = moving_lists(exposed, rows)
+        yield (
+            wave,
+            rows,
+            _WaveStates(
+                old=begun(exposed, rows, exposed.replicas[rows]),
+                begun=begun(exposed, rows, lists),
+                ended=ended(exposed, rows, lists.shape[1], is_elected=False),
+            ),
+        )

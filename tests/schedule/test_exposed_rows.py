@@ -1,0 +1,100 @@
+"""Rows of ``exposure`` and ``wave_findings`` from rows of the instance and the plan."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from optimizer.domain import FindingCode
+from optimizer.planning.exposed import exposure_rows
+
+HOSTS = pd.DataFrame(
+    [
+        {
+            "broker_id": broker, "rack": rack, "state": "alive", "accepts_replicas": True, "accepts_leadership": True,
+            "must_empty": False, "disk_capacity_bytes": None, "in_capacity_bytes_per_s": None,
+            "out_capacity_bytes_per_s": None, "pinned_topics": [], "log_dirs": None,
+        }
+        for broker, rack in ((11, "a"), (12, "b"), (13, "c"), (14, "a"))
+    ]
+)  # fmt: skip
+
+
+def partition(number: int, current: Sequence[int], proposed: Sequence[int] = (), **changes: Any) -> dict[str, Any]:
+    """A row with all replicas in sync and the first as leader; it changes in wave 1 if it has a proposed list."""
+    row = {
+        "topic": "t", "partition": number, "current_replicas": [*current],
+        "proposed_replicas": [*(proposed or current)],
+        "controller_replicas": None, "isr": sorted(current), "elr": None, "leader": current[0],
+        "min_insync_replicas": None, "allows_unclean_election": None, "in_bytes_per_s": 1, "out_bytes_per_s": 10,
+        "wave": 1 if proposed else None,
+    }  # fmt: skip
+    return row | changes
+
+
+def planned(*rows: dict[str, Any], is_old: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both tables for a cluster of four brokers in three racks."""
+    return exposure_rows(pd.DataFrame([*rows]), HOSTS, needs_whole_min_isr=is_old)
+
+
+def losses(exposure: pd.DataFrame, moment: str, loss: str) -> dict[str, int]:
+    """Stopped partitions by what is lost."""
+    rows = exposure[(exposure["moment"] == moment) & (exposure["loss"] == loss)]
+    return dict(zip(rows["lost"], rows["writes_stopped"], strict=True))
+
+
+def test_each_loss_before_and_after_and_the_worst_between() -> None:
+    """Before and after the plan every broker and rack has a row; a wave has its worst broker and its worst rack."""
+    exposure, _ = planned(partition(0, [11, 12], [11, 14], min_insync_replicas=1), partition(1, [12]))
+    assert losses(exposure, "before", "broker") == {"11": 0, "12": 1, "13": 0, "14": 0}
+    assert losses(exposure, "before", "rack") == {"a": 0, "b": 1, "c": 0}
+    assert losses(exposure, "after", "rack") == {"a": 1, "b": 1, "c": 0}
+    assert losses(exposure, "while_moving", "rack") == {"b": 1}
+    assert [losses(exposure, moment, "some_rack")[""] for moment in ("before", "while_moving", "after")] == [1, 2, 2]
+    assert exposure.groupby("position")["moment"].first().tolist() == ["before", "while_moving", "after"]
+
+
+def test_writes_that_a_wave_stops_are_a_finding_of_their_topic() -> None:
+    """A topic of one replica takes writes with min.insync.replicas 2; while a copy is added it takes none."""
+    rows = [partition(number, [11], [12], min_insync_replicas=2, wave=number) for number in (1, 2)]
+    _, findings = planned(*rows, partition(3, [11], [12]))
+    (row,) = (row for _, row in findings.iterrows() if row["code"] == FindingCode.STOPS_WRITES)
+    assert (row["topic"], row["when"], row["amount"], row["limit"]) == ("t", "during", 2, 2)
+    assert "2 partitions take no writes with acks=all while waves 1, 2 run: min.insync.replicas is 2" in row["detail"]
+    assert FindingCode.STOPS_WRITES not in set(planned(*rows, is_old=True)[1]["code"])
+
+
+def test_partitions_that_become_exposed_are_one_finding() -> None:
+    """Two of three replicas in one rack: its loss stops writes that no single loss stopped before."""
+    row = partition(0, [11, 12, 13], [11, 12, 14], min_insync_replicas=2)
+    _, findings = planned(row, partition(1, [11, 12], min_insync_replicas=2))
+    assert findings["code"].tolist() == [FindingCode.NEWLY_EXPOSED]
+    assert findings["amount"].tolist() == [1]
+    assert "(worst: rack a stops 2 partitions, broker 11 stops 1 partition): t-0" in findings["detail"][0]
+    assert len(planned(partition(0, [11, 12, 13], [11, 12, 13]))[1]) == 0
+
+
+def test_a_partition_in_flight_counts_with_the_controllers_list() -> None:
+    """Its old replica is in sync until the new one is; the target alone would look lost."""
+    moving = partition(0, [13], controller_replicas=[13, 11], isr=[11], leader=11, min_insync_replicas=2)
+    exposure, _ = planned(moving, partition(1, [12, 13], [12, 14], min_insync_replicas=1))
+    assert [losses(exposure, moment, "none")[""] for moment in ("before", "while_moving", "after")] == [1, 1, 1]
+    exposure, _ = planned({**moving, "min_insync_replicas": 1})
+    assert losses(exposure, "after", "rack") == {"a": 1, "b": 0, "c": 0}
+
+
+def test_eligible_leaders_and_unclean_elections_keep_a_leader() -> None:
+    """Without its only in-sync replica, a partition goes offline unless another one may lead."""
+    row = partition(0, [11, 12], isr=[11])
+    offline = []
+    for changes in ({}, {"elr": [12]}, {"allows_unclean_election": True}):
+        exposure, _ = planned({**row, **changes})
+        lost = exposure[(exposure["loss"] == "broker") & (exposure["lost"] == "11") & (exposure["moment"] == "before")]
+        offline.append(lost["offline"].item())
+    assert offline == [1, 0, 0]
+
+
+def test_without_racks_only_brokers_are_lost() -> None:
+    """Rows of racks need racks."""
+    exposure, _ = exposure_rows(pd.DataFrame([partition(0, [11])]), HOSTS.assign(rack=None), needs_whole_min_isr=False)
+    assert set(exposure["loss"]) == {"none", "broker", "some_broker", "some_rack"}
