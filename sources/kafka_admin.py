@@ -41,8 +41,12 @@ _DYNAMIC = {
     "cluster": "DYNAMIC_DEFAULT_BROKER_CONFIG",
 }
 
-# Configs of a broker's own file that matter to a plan: throttle rates, and directories that accept no new replicas.
-_STATIC_CONFIGS = re.compile(r".*throttled\.rate|replica\.alter\.log\.dirs\.io\..*|cordoned\.log\.dirs")
+# Configs of a broker's own file that matter to a plan: throttle rates, directories that accept no new replicas, and
+# defaults of topics for min.insync.replicas and unclean elections.
+_STATIC_CONFIGS = re.compile(
+    r".*throttled\.rate|replica\.alter\.log\.dirs\.io\..*|cordoned\.log\.dirs"
+    r"|min\.insync\.replicas|unclean\.leader\.election\.enable"
+)
 
 
 class Admin(Protocol):
