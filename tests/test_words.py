@@ -31,7 +31,7 @@ SQL = frozenset(("expr", "filter", "query", "selectExpr", "sql", "where"))
 # Who loads such a text at all, and the functions that do: to show it, to make a new one of it, to hand it on.
 MAY_LOAD = {
     "benchmarks/collect.py": {"bound_figures"},
-    "benchmarks/fuzz/odd_clusters.py": {"_ask"},
+    "benchmarks/fuzz/unusual_clusters.py": {"_request"},
     "optimizer/audit/claims.py": {"raise_if_failed"},
     "optimizer/audit/other_documents.py": {"_wave_rollbacks"},
     "optimizer/emit/findings.py": {"text", "text_and_remedy", "_line", "_input_line"},
