@@ -136,7 +136,7 @@ def readers(source: str) -> Iterator[int]:
     ("line", "is_read"),
     [
         ('row["detail"] == "topic excluded"', True),
-        ('"in flight" in row["detail"]', True),
+        ('"is still running" in row["detail"]', True),
         ('FEW in detail', True),
         ('finding.subject.partition(" on ")[0] in names', True),
         ('name.partition(row["subject"])', True),

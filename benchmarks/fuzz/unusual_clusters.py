@@ -137,7 +137,7 @@ def _partition(draw: random.Random, brokers: list[Row], topic: str, number: int,
     fenced = [b for b in replicas if state[b] == "fenced"]
     cause, reason = None, None
     if draw.random() < 0.05:
-        cause, reason = Cause.IN_FLIGHT, "in flight"
+        cause, reason = Cause.IN_FLIGHT, "its reassignment is still running"
     elif leader is None:
         cause, reason = Cause.LEADERLESS, "leaderless"
     elif fenced:

@@ -127,7 +127,7 @@ def test_refused(finished_run: Path, tmp_path: Path) -> None:
 
 
 def test_missing_instance(tmp_path: Path) -> None:
-    """A missing instance is wrong use."""
+    """A missing instance is a usage error."""
     command = [sys.executable, str(HOME / "benchmarks/run.py"), "nowhere.json", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
