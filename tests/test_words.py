@@ -169,7 +169,7 @@ def test_a_line_that_reads_words_is_found(line: str, is_read: bool) -> None:
 
 
 def test_no_code_reads_words() -> None:
-    """Findings and checks are told apart by code, cause and numbers, never by what people read."""
+    """Code distinguishes findings and checks by code, cause and numbers, never by what people read."""
     found = [
         f"{path}:{line}"
         for path in CODE

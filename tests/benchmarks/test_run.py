@@ -153,7 +153,7 @@ def test_tables_without_spark(finished_run: Path) -> None:
 
 
 def test_report(finished_run: Path, tmp_path: Path) -> None:
-    """The report shows the plan beside Kafka's default, and a failed run as failed."""
+    """The report compares the plan with Kafka's default, and shows a failed run as failed."""
     out = tmp_path / "out"
     call(finished_run, out)
     case = read_case(tiny())

@@ -94,8 +94,8 @@ def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable
 
 
 def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
-    """Tables as commit e80bff8 made them, before findings had codes, with a row each: they grow, their rows have null
-    in what is new, and rows of today stand beside them."""
+    """Tables as commit e80bff8 made them, before findings had codes, with a row each. They get the new columns, null in
+    old rows, and accept new rows."""
     store = Store(str(tmp_path / "w"), spark)
     for name, row in OF_BEFORE.items():
         create_or_grow(spark, store.warehouse, before()[name])
