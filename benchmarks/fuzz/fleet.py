@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from benchmarks.fuzz.folders import folder
-from benchmarks.fuzz.inputs import CROSSED, Case, cases, read
+from benchmarks.fuzz.inputs import CONTRADICT, Case, cases, read
 from optimizer.session import session
 from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.stage import Run
@@ -68,7 +68,7 @@ def contradictions(count: int, seed: int) -> Iterator[Contradiction]:
         key = (case.mutation, case.file.partition("-")[0])
         # Stage solve reports brokers without a capacity: finding no_disk_capacity.
         if (
-            case.verdict == CROSSED
+            case.verdict == CONTRADICT
             and case.lost != ("capacity",)
             and counts.get(key, 0) <= min((counts.get(k, 0) for k in counts), default=0)
         ):

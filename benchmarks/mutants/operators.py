@@ -149,9 +149,9 @@ def _of_expression(source: Source, node: ast.expr) -> Iterator[Edit]:
             for replacement in replacements:
                 yield from _between(source, left, right, pattern, replacement, "comparison")
     elif isinstance(node, ast.BoolOp):
-        operator, opposite = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+        word, opposite = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
         for left, right in zip(node.values, node.values[1:], strict=False):
-            yield from _between(source, left, right, operator, opposite, "logic")
+            yield from _between(source, left, right, word, opposite, "logic")
     elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         yield from _between(source, node.left, node.right, *ARITHMETIC[type(node.op)], "arithmetic")
     elif isinstance(node, ast.UnaryOp):

@@ -13,7 +13,7 @@ from benchmarks.mutants.ledger import KILLED, NO_TEST, SURVIVED, TIMEOUT, Entry,
 from benchmarks.mutants.report import describe
 from benchmarks.mutants.runner import Outcome, Request
 from benchmarks.mutants.sites import Mutant
-from benchmarks.mutants.warm import Warm
+from benchmarks.mutants.warm import SparkRunner
 
 # Test files that take longer with recorded lines are left out: they plan whole clusters and seldom notice one fault.
 MAX_MEASURE_SECONDS = 90.0
@@ -65,8 +65,8 @@ class Trial:
         """Try the survivors with the tests that need Spark; returns the number not tried in time."""
         if not self._open(needs_spark=True):
             return 0
-        with Warm(self.root, self.scratch) as warm:
-            return self._try_all(warm.run, needs_spark=True)
+        with SparkRunner(self.root, self.scratch) as tests:
+            return self._try_all(tests.run, needs_spark=True)
 
     def _open(self, *, needs_spark: bool) -> list[Mutant]:
         return [mutant for mutant in self.mutants if _is_open(self.ledger.get(mutant), needs_spark)]
