@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.generate import SCENARIOS, generate
-from benchmarks.mutants.seen import digest
+from benchmarks.mutants.choose_tests import digest
 from benchmarks.odd import ODD, generate_odd
 from benchmarks.planned import Outcome, cluster_of, policy_of, solve, solve_fleet
 from benchmarks.run import CLUSTER

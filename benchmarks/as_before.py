@@ -8,7 +8,7 @@ sample      the bundled sample cluster
 S-expand    one small cluster, in its own job
 S, M, XL    instances of ``benchmarks.generate``, each size as one fleet
 odd         instances of ``benchmarks.odd``
-fleet       300 small clusters with requests of every kind, from the snapshot on (``benchmarks.fuzz.odd_clusters``)
+fleet       300 small clusters with requests of every kind, from the snapshot on (``benchmarks.fuzz.unusual_clusters``)
 programs    sizes of all linear programs of S and M, without Spark
 """
 

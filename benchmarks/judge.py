@@ -57,7 +57,7 @@ def rack_limits(case: Case) -> tuple[Ints, Ints]:
 
 
 def strength(case: Case) -> Floats:
-    """Share of the load that a broker should carry beside the others, (B, 3): by capacity where all are known."""
+    """Share of the load that each broker should carry, (B, 3): by capacity if all capacities are known."""
 
     def relative(capacity: Floats, otherwise: Floats) -> Floats:
         known = capacity[case.stays]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import schemas
 from benchmarks.fuzz.fleet import local_session
-from benchmarks.fuzz.odd_clusters import OddCluster, odd_cluster
+from benchmarks.fuzz.unusual_clusters import UnusualCluster, unusual_cluster
 from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.baseline import baseline
 from optimizer.stages.plan import plan
@@ -31,11 +31,11 @@ def planned_fleet() -> dict[str, dict[str, Rows]]:
         return {f"policy-{number}": _planned(spark, number) for number in range(POLICIES)}
 
 
-def policy_fleet(number: int) -> tuple[Settings, dict[str, OddCluster]]:
+def policy_fleet(number: int) -> tuple[Settings, dict[str, UnusualCluster]]:
     """The settings of a policy, and its clusters. Their seeds follow the policy's seed."""
     first_seed = 1000 * (number + 1)
-    settings = odd_cluster(first_seed).settings
-    clusters = {f"c{seed}": odd_cluster(seed, settings) for seed in range(first_seed, first_seed + CLUSTERS)}
+    settings = unusual_cluster(first_seed).settings
+    clusters = {f"c{seed}": unusual_cluster(seed, settings) for seed in range(first_seed, first_seed + CLUSTERS)}
     return replace(settings, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters)), clusters
 
 
@@ -58,7 +58,7 @@ def _checkpointed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return {name: frame.localCheckpoint() for name, frame in frames.items()}
 
 
-def instance_frames(spark: SparkSession, clusters: Mapping[str, OddCluster]) -> dict[str, DataFrame]:
+def instance_frames(spark: SparkSession, clusters: Mapping[str, UnusualCluster]) -> dict[str, DataFrame]:
     """Inputs of the stages after the snapshot."""
     rows: dict[str, list[dict[str, Any]]] = {"instance": [], "instance_brokers": [], "throttles_found": []}
     for name, cluster in clusters.items():

@@ -136,7 +136,7 @@ WAVE_PARAMS = {
     "manifest": Param(type="string", pattern=r"^[0-9a-f]{64}$", description="sha256 of the approved manifest"),
 }
 FAILED_WAVE_HELP = """\
-**If a task is red**: its log says what is in the way. Running copies keep their throttles, and tasks can safely run
+**If a task is red**: its log lists the problems. Running copies keep their throttles, and tasks can safely run
 again.
 
 - Fix what the log names, then clear the red task *with those downstream*.
@@ -161,7 +161,7 @@ def job_options(params: Mapping[str, Any]) -> list[str]:
 
 
 class PlanOperator(SparkSubmitOperator):
-    """Submits the job ``pipeline``. Exit codes 2 and 3 (wrong settings, refused) are not retried: they would recur."""
+    """Submits the job ``pipeline``. Exit codes 2 (usage or configuration error) and 3 (refused) are not retried."""
 
     template_fields = (*SparkSubmitOperator.template_fields, "plan_id")
 
@@ -189,7 +189,7 @@ class CommandOperator(BaseSensorOperator):
     """Runs a command of ``./ballast`` on Ballast's host.
 
     The exit code decides. 0: the task is done; its result is the command's line of JSON, if there is one. 4: copies
-    still run; the task runs again later and holds no worker meanwhile. 2 and 3: wrong use or refused; the task fails
+    still run; the task runs again later and holds no worker meanwhile. 2 and 3: usage error or refused; the task fails
     without a retry. Any other code: the task fails and may be retried.
 
     Parameters

@@ -13,7 +13,7 @@ COMMANDS = {
     "wave": "run one step of a wave of an approved plan",
 }
 STEPS = {
-    "preflight": "check that nothing is in the way of the wave; changes nothing",
+    "preflight": "check that the wave may start or continue; changes nothing",
     "throttle": "hold the cluster and set the wave's throttles",
     "execute": "start the copies, once, and only if the throttles are set",
     "wait": "return when all copies are done",
@@ -24,7 +24,7 @@ STEPS = {
 }
 MAX_PLAN_AGE_HOURS = 24.0  # oldest snapshot that a wave may start with
 EPILOG = """\
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused: the message lists what is in the way,
+exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused: the message lists the problems,
 4 copies still run (wave)"""
 
 

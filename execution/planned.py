@@ -17,8 +17,8 @@ from schemas.verdicts import PLANNED
 
 _TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
 _NO_RUN_HINT = (
-    "A job that ends before its first stage stores no run: its log says why (for example a wrong setting, a missing "
-    "input, or a cluster that cannot be reached)"
+    "A job that ends before its first stage stores no run: its log says why (for example a configuration error, a "
+    "missing input, or a cluster that cannot be reached)"
 )
 
 
@@ -30,7 +30,7 @@ class Refused(BallastError):
     def __init__(self, *problems: str) -> None:
         self.problems = problems
         listed = "".join(f"\n- {problem}" for problem in problems)
-        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems are in the way:{listed}")
+        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems to fix first:{listed}")
 
 
 @dataclass(frozen=True)

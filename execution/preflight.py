@@ -13,7 +13,7 @@ _MAX_VALUE_CHARS = 40  # of a config in a message: a list of throttled replicas 
 def problems(
     wave: Wave, now: Observed, *, topic_ids: Mapping[str, str | None], earlier: Mapping[TopicPartition, tuple[int, ...]]
 ) -> list[str]:
-    """Everything that is in the way of a wave, one line each; empty if the wave may start or continue.
+    """Every problem that stops a wave, one line each; empty if the wave may start or continue.
 
     Parameters
     ----------

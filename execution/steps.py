@@ -57,7 +57,7 @@ class Execution:
     say: Callable[[str], None]
 
     def preflight(self) -> None:
-        """Raise ``Refused`` with everything that is in the way of the wave; changes nothing."""
+        """Raise ``Refused`` with every problem that stops the wave; changes nothing."""
         problems: list[str] = []
         try:
             self.say(f"Kafka's tools have version {self.tools.check()}")
@@ -73,7 +73,7 @@ class Execution:
             raise Refused(*problems)
         for line in preflight.warnings(self.wave, self.plan.manifest["topic_ids"]):
             self.say(line)
-        self.say(f"nothing is in the way of {self._name()}: {self._describe_state(now)}")
+        self.say(f"no problem found for {self._name()}: {self._describe_state(now)}")
 
     def throttle(self) -> None:
         """Hold the cluster for this wave, then set the wave's throttles."""
@@ -216,7 +216,7 @@ class Execution:
         self.say(f"{self._name()} is done, its throttles are removed and the cluster is free")
 
     def status(self) -> None:
-        """Report progress, throttles, the wave that holds the cluster, and what is in the way."""
+        """Report progress, throttles, the wave that holds the cluster, and the problems that stop the wave."""
         now = self._observe_settled()
         self.say(f"{self._name()}: {self._describe_state(now)}")
         missing = len(self.wave.missing_throttles(now))
@@ -230,7 +230,7 @@ class Execution:
                 f"{last['happened_at']:%Y-%m-%d %H:%M} UTC)"
             )
         for line in self._problems(now):
-            self.say(f"in the way: {line}")
+            self.say(f"problem: {line}")
 
     def _name(self) -> str:
         return f"wave {self.wave.number} of {len(self.plan.waves)}"

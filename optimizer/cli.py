@@ -47,7 +47,7 @@ def replaced_lists(options: argparse.Namespace) -> list[str]:
 
 
 def _replaced_clusters(options: argparse.Namespace, file: Mapping[str, Any]) -> Iterator[str]:
-    """A line if options describe a cluster and the file has clusters too, whose settings are then ignored."""
+    """A line if options replace the clusters of the file."""
     clusters = file.get("clusters", [])
     if clusters and is_tables(clusters) and (options.input or options.bootstrap_server):
         names = (f"{table.get('id')} ({', '.join(key for key in table if key != 'id')})" for table in clusters)

@@ -14,8 +14,8 @@ class Declared:
     reads, writes : tuple of str
         Table names. The stage gets only the rows of its run.
     settings : tuple of str
-        Sections, and single knobs such as ``emit.throttle_style``. The stage can read no other setting. Once it has
-        run, these settings may not change within the run.
+        Sections, and single knobs such as ``emit.throttle_style``. The stage can read no other knob. Once it has
+        run, these knobs may not change within the run.
     """
 
     name: str

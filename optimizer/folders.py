@@ -37,7 +37,7 @@ def supersede_folders(run_folder: Path) -> None:
         if not is_reserved(folder.name):
             _supersede(folder)
         elif folder.name.startswith(SUPERSEDED):
-            _withdraw(folder)
+            _move_files_away(folder)
         elif folder.name.endswith(_PARTIAL):
             shutil.rmtree(folder)
 
@@ -70,10 +70,11 @@ def _supersede(folder: Path) -> None:
     numbers = [int(old.name.rpartition("-")[2]) for old in _superseded(folder)]
     superseded = folder.with_name(f"{SUPERSEDED}{folder.name}-{max(numbers, default=0) + 1}")
     folder.rename(superseded)
-    _withdraw(superseded)
+    _move_files_away(superseded)
 
 
-def _withdraw(folder: Path) -> None:
+def _move_files_away(folder: Path) -> None:
+    """Add a note, and move all files except those that undo a wave."""
     (folder / NOTE).write_text(_TEXT, encoding="utf-8")
     for path in _files(folder):
         if path.name != NOTE and path.parent.name != WITHDRAWN and not path.name.startswith(_STAYING):

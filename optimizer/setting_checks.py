@@ -1,4 +1,4 @@
-"""Checks of single settings."""
+"""Checks of single knobs."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ _Result = TypeVar("_Result")
 
 
 def refuse(name: str, value: object, remedy: str) -> None:
-    """Raise a ConfigError that names the setting, its value and the remedy."""
+    """Raise a ConfigError that names the knob, its value and the remedy."""
     raise ConfigError(f"{name} = {value!r} is not usable: {remedy}")
 
 

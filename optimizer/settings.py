@@ -260,7 +260,7 @@ class Settings:
             RACKS in (cluster_policy.only for cluster_policy in cluster_policies.values())
             and self.policy.rack_policy == "none"
         ):
-            refuse("only", RACKS, 'rack_policy = "none" has no rules for racks: remove one of the two settings')
+            refuse("only", RACKS, 'rack_policy = "none" has no rules for racks: remove one of the two')
 
     def cluster_policies(self) -> dict[str, ClusterPolicy]:
         """The policy of each cluster: its own table over ``[policy]``."""

@@ -91,8 +91,8 @@ class Store:
         self._touched: set[tuple[str, str]] = set()  # this process has put rows there
         self._records: dict[str, dict[str, RunRecord]] = {}  # by run_id and stage
         self._written: dict[tuple[str, str], tuple[int, str]] = {}  # version and fingerprint
-        self._withdrawn: set[tuple[str, str]] = set()  # records deleted from ``runs``
-        self._withdrawing = threading.Lock()
+        self._deleted_records: set[tuple[str, str]] = set()  # of ``runs``
+        self._record_lock = threading.Lock()
         self._keeps_rows = keeps_rows
         self._rows: dict[tuple[str, str], DataFrame] = {}
         self._committed: dict[tuple[str, str], int] = {}  # version of this process's own commit
@@ -122,7 +122,7 @@ class Store:
             retry_conflicts(lambda: delta_tables.create_or_grow(self.spark, self.warehouse, _contract(table)))
         self._ensured.add(table)
 
-    def grow(self, tables: Iterable[str]) -> None:
+    def ensure_existing(self, tables: Iterable[str]) -> None:
         """``ensure`` the tables that exist, so that an unusable table stops a run before any work."""
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(self.ensure, filter(self.exists, tables)))
@@ -278,7 +278,7 @@ class Store:
         recorded, key = self._known(table, run_id), (table, run_id)  # recorded: (version, fingerprint) or None
         with short_errors(table):
             if recorded and not prepared.is_stored:
-                self._withdraw(table, run_id)
+                self._delete_record_before_change(table, run_id)
             version = recorded[0] if recorded and prepared.is_stored else self._replace(table, prepared.rows, run_id)
             committed = version
             # The recorded rows were missing and are back: keep their version, so that rows of later stages stay valid.
@@ -318,7 +318,7 @@ class Store:
     def is_current(self, stage: str, run_id: str) -> bool:
         """Whether the stage has finished, and its inputs have not changed since."""
         record = self.run_record(run_id, stage)
-        if record is None or (run_id, stage) in self._withdrawn:
+        if record is None or (run_id, stage) in self._deleted_records:
             return False
         inputs = {table: self._known(table, run_id) for table in record.reads}
         return all(known is not None and known[0] == record.reads[table] for table, known in inputs.items())
@@ -347,7 +347,7 @@ class Store:
     def remove(self, stages: Collection[str], run_id: str) -> None:
         """Delete the records of some stages of a run, then the rows that they wrote."""
         for stage in stages:
-            self._withdraw_record(run_id, stage)
+            self._delete_record(run_id, stage)
             self._records[run_id].pop(stage, None)
         tables = [table for table, stage in WRITERS.items() if stage in stages and self.exists(table)]
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -357,19 +357,19 @@ class Store:
         with short_errors(table), self._locked(table):
             DeltaTable.forPath(self.spark, self.path(table)).delete(where)
 
-    def _withdraw(self, table: str, run_id: str) -> None:
+    def _delete_record_before_change(self, table: str, run_id: str) -> None:
         """Delete the record of the table's stage before its rows change.
 
         Otherwise, after a crash, the record would describe rows that are not there.
         """
         if (table, run_id) not in self._written:
-            self._withdraw_record(run_id, WRITERS[table])
+            self._delete_record(run_id, WRITERS[table])
 
-    def _withdraw_record(self, run_id: str, stage: str) -> None:
-        with self._withdrawing:
-            if (run_id, stage) not in self._withdrawn and self.run_record(run_id, stage):
+    def _delete_record(self, run_id: str, stage: str) -> None:
+        with self._record_lock:
+            if (run_id, stage) not in self._deleted_records and self.run_record(run_id, stage):
                 self._delete("runs", f"run_id = {literal(run_id)} AND stage = {literal(stage)}")
-                self._withdrawn.add((run_id, stage))
+                self._deleted_records.add((run_id, stage))
 
     def begin(self, *, run_id: str, code_version: str, config_hash: str, config_json: str) -> None:
         """Add a new run to ``runs``, before its first write to any other table.
@@ -421,8 +421,8 @@ class Store:
             fingerprints={name: self._fingerprint_of(name, run_id) for name in sorted(writes)},
         )
         key = (run_id, stage)
-        if self.run_record(*key) != record or key in self._withdrawn:
-            is_known = self.run_record(*key) is not None and key not in self._withdrawn
+        if self.run_record(*key) != record or key in self._deleted_records:
+            is_known = self.run_record(*key) is not None and key not in self._deleted_records
             self._records[run_id][stage] = record
             if self._held_records is None:
                 self._save(record, is_known)
@@ -447,7 +447,7 @@ class Store:
         where = f"run_id = {literal(record.run_id)} AND stage = {literal(record.stage)}"
         with short_errors("runs"):
             self._put("runs", frame, where if is_known else None)
-        self._withdrawn.discard((record.run_id, record.stage))
+        self._deleted_records.discard((record.run_id, record.stage))
 
     def _replace(self, table: str, rows: DataFrame, run_id: str) -> int:
         """Replace the rows of the run. If the table has none yet, append: this takes a fifth of the time."""

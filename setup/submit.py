@@ -35,7 +35,7 @@ Use ./ballast to show, approve and execute the plans that jobs make.
 Spark's own options (--master, --deploy-mode, --conf, --driver-memory, ...) go to Spark; the default master is local[*].
 Everything after -- goes to the job.
 
-exit codes: 0 done, 1 failed, 2 wrong use or configuration, 3 refused by a data-quality gate, by the audit, or because
+exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused by a data-quality gate, by the audit, or because
 the run's plan is already approved"""
 
 # Runs a file with the program name that the user typed, so that its usage shows this name.

@@ -38,7 +38,7 @@ def decides(value: ast.AST) -> bool:
 
 
 def commented(source: str) -> set[int]:
-    """Lines with a comment beside the code, and those right below a comment of its own."""
+    """Lines of code with a comment, and lines right below a comment line."""
     found = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -67,19 +67,19 @@ def explains(docstring: str, name: str) -> bool:
 def fields(tree: ast.Module) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
     """Statement, name and value of each field of a class that its docstring does not explain."""
     for of in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
-        told = ast.get_docstring(of) or ""
+        docstring = ast.get_docstring(of) or ""
         for node in (node for node in of.body if isinstance(node, ast.AnnAssign)):
             name = ast.unparse(node.target)
-            if node.value is not None and not explains(told, name):
+            if node.value is not None and not explains(docstring, name):
                 yield node, f"{of.name}.{name}", node.value
 
 
 def bare(source: str) -> Iterator[tuple[int, str]]:
-    """Line and name of each constant and field with a number that has no comment beside it or right above it."""
-    tree, told = ast.parse(source), commented(source)
+    """Line and name of each constant and field with a number that has no comment on its line or right above it."""
+    tree, explained = ast.parse(source), commented(source)
     for node, name, value in [*constants(tree), *fields(tree)]:
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        if decides(value) and not told.intersection(lines):
+        if decides(value) and not explained.intersection(lines):
             yield node.lineno, name
 
 

@@ -25,12 +25,12 @@ PURE = (
     "optimizer/audit",
     "optimizer/emit",
 )
-# What tests put in place of a part of the algorithm, because nothing that is handed in can make it fail or tell that it
-# was asked, or because it is a table that is to grow. All else travels: settings, a ``Tuning``, a placement.
+# Parts of the algorithm that tests replace: no argument can make them fail or report a call, or they are a table that
+# gets another row. Everything else is an argument: settings, a ``Tuning``, a placement.
 REPLACED = {
     "certificate.class_prices": "fails",
     "certificate.best_whole_bound": "fails",
-    "trials.scarce_decided": "tells that it was asked",
+    "trials.scarce_decided": "reports its call",
     "trials.relax.__name__": "fails at its second call",
     "resources.PLACEMENT_RESOURCES": "has a row more",
 }

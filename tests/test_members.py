@@ -1,4 +1,4 @@
-"""Codes and causes of findings: a test names each where plans are made, so that none is told that no test has seen."""
+"""Codes and causes of findings: a test of the planner names each, so that no finding is reported untested."""
 
 import re
 
@@ -33,5 +33,5 @@ def test_a_name_is_whole(source: str, named: bool) -> None:
 
 @pytest.mark.parametrize("member", [*FindingCode, *Cause], ids=repr)
 def test_every_code_and_cause_is_named(member: Cause | FindingCode) -> None:
-    """A new one comes with a test in which the planner tells it."""
+    """A new member needs a test in which the planner reports it."""
     assert is_named(member, SOURCE)

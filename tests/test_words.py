@@ -31,7 +31,7 @@ SQL = frozenset(("expr", "filter", "query", "selectExpr", "sql", "where"))
 # Who loads such a text at all, and the functions that do: to show it, to make a new one of it, to hand it on.
 MAY_LOAD = {
     "benchmarks/collect.py": {"bound_figures"},
-    "benchmarks/fuzz/odd_clusters.py": {"_ask"},
+    "benchmarks/fuzz/unusual_clusters.py": {"_request"},
     "optimizer/audit/claims.py": {"raise_if_failed"},
     "optimizer/audit/other_documents.py": {"_wave_rollbacks"},
     "optimizer/emit/findings.py": {"text", "text_and_remedy", "_line", "_input_line"},
@@ -136,7 +136,7 @@ def readers(source: str) -> Iterator[int]:
     ("line", "is_read"),
     [
         ('row["detail"] == "topic excluded"', True),
-        ('"in flight" in row["detail"]', True),
+        ('"is still running" in row["detail"]', True),
         ('FEW in detail', True),
         ('finding.subject.partition(" on ")[0] in names', True),
         ('name.partition(row["subject"])', True),
@@ -169,7 +169,7 @@ def test_a_line_that_reads_words_is_found(line: str, is_read: bool) -> None:
 
 
 def test_no_code_reads_words() -> None:
-    """Findings and checks are told apart by code, cause and numbers, never by what people read."""
+    """Code distinguishes findings and checks by code, cause and numbers, never by what people read."""
     found = [
         f"{path}:{line}"
         for path in CODE

@@ -1,1 +1,1 @@
-"""Seeded fuzz of what a run reads and of what it plans: ``python -m benchmarks.fuzz --help``."""
+"""Random tests of inputs and plans, from a seed: ``python -m benchmarks.fuzz --help``."""

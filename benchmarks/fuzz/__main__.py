@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.fuzz import clusters, inputs
-from benchmarks.fuzz.odd_clusters import OddCluster, full_cluster, odd_cluster
+from benchmarks.fuzz.unusual_clusters import UnusualCluster, full_cluster, unusual_cluster
 
 # Default number of cases of each kind.
 COUNTS = {"inputs": 20_000, "clusters": 5_000, "racks": 5_000, "fleet": 48}
@@ -19,29 +19,29 @@ COUNTS = {"inputs": 20_000, "clusters": 5_000, "racks": 5_000, "fleet": 48}
 def changed_lines(case: inputs.Case) -> str:
     """The first lines that differ."""
     before, after = case.before.splitlines(), case.after.splitlines()
-    at = next((i for i, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(after))
-    return f"    was {before[at : at + 2]!r:.300}\n    is  {after[at : at + 2]!r:.300}"
+    line = next((i for i, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(after))
+    return f"    was {before[line : line + 2]!r:.300}\n    is  {after[line : line + 2]!r:.300}"
 
 
-def of_inputs(count: int, seed: int) -> int:
+def run_inputs(count: int, seed: int) -> int:
     """Read mutated folders; print verdicts by mutation, and an example of each failure."""
     verdicts: dict[str, Counter[str]] = {}
-    bad: dict[tuple[str, ...], list[inputs.Case]] = {}
+    failures: dict[tuple[str, ...], list[inputs.Case]] = {}
     for case in inputs.cases(count, seed):
-        verdicts.setdefault(case.way, Counter())[case.verdict] += 1
+        verdicts.setdefault(case.mutation, Counter())[case.verdict] += 1
         if case.verdict in inputs.BAD:
-            bad.setdefault((case.verdict, case.way, case.file, *case.lost), []).append(case)
+            failures.setdefault((case.verdict, case.mutation, case.file, *case.lost), []).append(case)
     names = sorted({name for counts in verdicts.values() for name in counts})
-    print(f"{'':16}" + "".join(f"{name:>10}" for name in names))
-    for way, counts in {**verdicts, "all": sum(verdicts.values(), Counter[str]())}.items():
-        print(f"{way:16}" + "".join(f"{counts[name]:10}" for name in names))
-    for key, examples in sorted(bad.items()):
+    print(f"{'':16}" + "".join(f"{name:>14}" for name in names))
+    for mutation, counts in {**verdicts, "all": sum(verdicts.values(), Counter[str]())}.items():
+        print(f"{mutation:16}" + "".join(f"{counts[name]:14}" for name in names))
+    for key, examples in sorted(failures.items()):
         print(f"\n{len(examples)} x {' '.join(key)}\n{changed_lines(min(examples, key=lambda case: len(case.after)))}")
-    return int(bool(bad))
+    return int(bool(failures))
 
 
-def of_clusters(count: int, seed: int, make: Callable[[int], OddCluster] = odd_cluster) -> int:
-    """Plan unusual clusters; print each failure at once."""
+def run_clusters(count: int, seed: int, make: Callable[[int], UnusualCluster] = unusual_cluster) -> int:
+    """Plan unusual clusters; print each failure when it occurs."""
     verdicts, searched, seconds = Counter[str](), 0, 0.0
     for case in clusters.cases(count, seed, make):
         verdicts[case.verdict] += 1
@@ -49,41 +49,41 @@ def of_clusters(count: int, seed: int, make: Callable[[int], OddCluster] = odd_c
         if case.verdict != clusters.FINE:
             print(f"cluster {case.seed}: {case.verdict}: {'; '.join(case.details)}", flush=True)
     figures = ", ".join(f"{n} {verdict}" for verdict, n in sorted(verdicts.items()))
-    print(f"{figures}; against all placements: {searched}; {seconds:.0f} CPU-s")
+    print(f"{figures}; compared with all placements: {searched}; {seconds:.0f} CPU-s")
     return int(any(verdicts[verdict] for verdict in clusters.BAD))
 
 
-def of_fleet(count: int, seed: int) -> int:
-    """Judge contradicting folders in one Spark run; print those that break no rule."""
+def run_fleet(count: int, seed: int) -> int:
+    """Validate contradicting folders in one Spark run; print those that break no rule."""
     from benchmarks.fuzz import fleet
 
     folders = list(fleet.contradictions(count, seed))
     with fleet.local_session() as spark:
-        silent = fleet.unreported(spark, folders)
-    for folder in silent:
+        unreported = fleet.unreported(spark, folders)
+    for folder in unreported:
         case = folder.case
-        print(f"{case.way} {case.file}: {' '.join(case.lost)}\n{changed_lines(case)}")
-    print(f"{len(folders)} folders with contradicting sources, {len(silent)} break no rule")
-    return int(bool(silent))
+        print(f"{case.mutation} {case.file}: {' '.join(case.lost)}\n{changed_lines(case)}")
+    print(f"{len(folders)} folders with contradicting sources, {len(unreported)} break no rule")
+    return int(bool(unreported))
 
 
 RUNS: Mapping[str, Callable[[int, int], int]] = {
-    "inputs": of_inputs,
-    "clusters": of_clusters,
-    "racks": partial(of_clusters, make=full_cluster),
-    "fleet": of_fleet,
+    "inputs": run_inputs,
+    "clusters": run_clusters,
+    "racks": partial(run_clusters, make=full_cluster),
+    "fleet": run_fleet,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the options and run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz")
-    parser.add_argument("what", choices=RUNS)
+    parser.add_argument("kind", choices=RUNS)
     counts = ", ".join(f"{count:,} {name}" for name, count in COUNTS.items())
     parser.add_argument("--count", type=int, help=f"default: {counts}")
     parser.add_argument("--seed", type=int, default=1)
     parsed = parser.parse_args(arguments)
-    return RUNS[parsed.what](parsed.count or COUNTS[parsed.what], parsed.seed)
+    return RUNS[parsed.kind](parsed.count or COUNTS[parsed.kind], parsed.seed)
 
 
 if __name__ == "__main__":

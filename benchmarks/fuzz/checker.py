@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.fuzz.odd_clusters import OddCluster, Row
+from benchmarks.fuzz.unusual_clusters import Row, UnusualCluster
 
 Key = tuple[str, int]
 Lists = dict[Key, list[int]]
@@ -26,7 +26,7 @@ def read(text: str) -> Lists:
     return lists
 
 
-def complaints(cluster: OddCluster, findings: Iterable[Row], documents: Mapping[str, str]) -> list[str]:
+def complaints(cluster: UnusualCluster, findings: Iterable[Row], documents: Mapping[str, str]) -> list[str]:
     """The problems of the documents; ``documents`` by path below the cluster's folder."""
     before = {(row["topic"], row["partition"]): row for row in cluster.partitions}
     whole = read(documents["reassignment.json"]) if documents else {}
@@ -47,7 +47,9 @@ def _disclosed(findings: Iterable[Row]) -> set[Disclosed]:
     return {*rows, *((code, key, None) for code, key, _ in rows)}
 
 
-def _of_lists(cluster: OddCluster, before: Mapping[Key, Row], whole: Lists, disclosed: set[Disclosed]) -> Iterator[str]:
+def _of_lists(
+    cluster: UnusualCluster, before: Mapping[Key, Row], whole: Lists, disclosed: set[Disclosed]
+) -> Iterator[str]:
     """Every partition after the plan."""
     hosts = cluster.hosts
     for key in whole.keys() - before.keys():
@@ -96,7 +98,7 @@ def _of_changed(hosts: Mapping[int, Row], row: Row, new: list[int], name: str) -
         yield f"{name}: {new[0]} may not lead"
 
 
-def _rack_misses(cluster: OddCluster, row: Row, replicas: list[int]) -> int:
+def _rack_misses(cluster: UnusualCluster, row: Row, replicas: list[int]) -> int:
     """Replicas above the maximum of a rack and below its minimum, for the most even spread."""
     hosts = cluster.hosts
     open_ = [b for b in cluster.brokers if b["accepts_replicas"]]
@@ -107,15 +109,15 @@ def _rack_misses(cluster: OddCluster, row: Row, replicas: list[int]) -> int:
     staying = [b for b, h in hosts.items() if not h["must_empty"] and (allowed is None or b in allowed)]
     factor = len(replicas)
     sizes = Counter(rack[b] for b in (taking if factor <= len(taking) else staying))
-    least_cap = next((k for k in range(1, factor + 1) if sum(min(k, n) for n in sizes.values()) >= factor), factor)
+    rack_limit = next((k for k in range(1, factor + 1) if sum(min(k, n) for n in sizes.values()) >= factor), factor)
     counts = Counter(rack[b] for b in replicas)
     racks = Counter(rack[b] for b in taking)
     floor = factor // len(racks) if racks and factor > len(racks) else 0
-    over = sum(max(n - least_cap, 0) for n in counts.values())
+    over = sum(max(n - rack_limit, 0) for n in counts.values())
     return over + sum(max(min(floor, n) - counts[name], 0) for name, n in racks.items())
 
 
-def _of_waves(cluster: OddCluster, before: Mapping[Key, Row], waves: list[Lists], whole: Lists) -> Iterator[str]:
+def _of_waves(cluster: UnusualCluster, before: Mapping[Key, Row], waves: list[Lists], whole: Lists) -> Iterator[str]:
     """Check the waves in order: partitions, disks while old and new copies exist, copies, and the final lists."""
     most = None if cluster.settings.schedule.waves else cluster.settings.schedule.max_moves_per_wave
     if cluster.settings.schedule.waves and len(waves) > cluster.settings.schedule.waves:
@@ -144,7 +146,7 @@ def _used(before: Mapping[Key, Row], lists: Mapping[Key, list[int]]) -> Counter[
 
 
 def _of_disks(
-    cluster: OddCluster, number: int, start: Counter[int], now: Counter[int], during: Counter[int]
+    cluster: UnusualCluster, number: int, start: Counter[int], now: Counter[int], during: Counter[int]
 ) -> Iterator[str]:
     for broker, host in cluster.hosts.items():
         capacity = host["disk_capacity_bytes"]
@@ -155,7 +157,7 @@ def _of_disks(
 
 
 def _of_rollback(
-    cluster: OddCluster, before: Mapping[Key, Row], whole: Lists, rollback: Lists, not_reversible: Lists
+    cluster: UnusualCluster, before: Mapping[Key, Row], whole: Lists, rollback: Lists, not_reversible: Lists
 ) -> Iterator[str]:
     """The rollback restores the old lists, except for lists that name a broker that is down."""
     if rollback.keys() & not_reversible.keys() or {*rollback, *not_reversible} != whole.keys():

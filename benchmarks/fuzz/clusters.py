@@ -1,4 +1,4 @@
-"""Small clusters of every oddity: each plan against all placements, and its documents against an own checker."""
+"""Plans small unusual clusters. Compares each plan with all placements, and its documents with a separate checker."""
 
 import time
 import traceback
@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.fuzz import brute
 from benchmarks.fuzz.checker import complaints
-from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, odd_cluster
-from benchmarks.fuzz.planning import PlannedOdd, plan_odd
+from benchmarks.fuzz.planning import PlannedCluster, plan_cluster
+from benchmarks.fuzz.unusual_clusters import CLUSTER, UnusualCluster, unusual_cluster
 from optimizer.audit import AuditClaims, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import ClusterInput
@@ -23,7 +23,7 @@ BAD = (UNORDERED, WRONG, RAISED)
 
 @dataclass(frozen=True)
 class ClusterCase:
-    """One cluster: its seed, what is wrong, and what was compared.
+    """One cluster: its seed, the verdict, and the problems.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ClusterCase:
         fine; no order (the plan stage would refuse the plan); outside (bands that some placement meets are not met);
         wrong; raised.
     searched : bool
-        All placements were looked at.
+        Whether all placements were compared.
     seconds : float
         Processor time.
     """
@@ -43,36 +43,38 @@ class ClusterCase:
     seconds: float
 
 
-def check(odd: OddCluster, seed: int) -> ClusterCase:
-    """Plan one cluster and look at it from all sides."""
+def check(unusual: UnusualCluster, seed: int) -> ClusterCase:
+    """Plan one cluster and check its plan, bound and documents."""
     started = time.process_time()
     try:
-        verdict, details, searched = _verdict(odd)
+        verdict, details, searched = _verdict(unusual)
     except Exception:
         verdict, details, searched = RAISED, tuple(traceback.format_exc().splitlines()[-4:]), False
     return ClusterCase(seed, verdict, details, searched, time.process_time() - started)
 
 
-def _verdict(odd: OddCluster) -> tuple[str, tuple[str, ...], bool]:
-    planned = plan_odd(odd)
-    waiting = [f"{row['topic']}-{row['partition']}" for row in planned.plan if _is_none(row["wave"])]
+def _verdict(unusual: UnusualCluster) -> tuple[str, tuple[str, ...], bool]:
+    planned = plan_cluster(unusual)
+    without_wave = [f"{row['topic']}-{row['partition']}" for row in planned.plan if _is_none(row["wave"])]
     texts = {path.removeprefix(f"{CLUSTER}/"): made.content for path, made in planned.documents.items()}
-    wrong = [*complaints(odd, planned.findings, texts), *_audited(odd, planned, texts)] if not waiting else []
-    below, missed, searched = _against_all(planned)
-    if wrong or below:
-        return WRONG, (*wrong, *below), searched
-    if waiting:
-        return UNORDERED, tuple(waiting), searched
+    wrong: list[str] = []
+    if not without_wave:
+        wrong = [*complaints(unusual, planned.findings, texts), *_audited(unusual, planned, texts)]
+    wrong_bounds, missed, searched = _compare_with_all(planned)
+    if wrong or wrong_bounds:
+        return WRONG, (*wrong, *wrong_bounds), searched
+    if without_wave:
+        return UNORDERED, tuple(without_wave), searched
     return (OUTSIDE if missed else FINE), missed, searched
 
 
-def _audited(odd: OddCluster, planned: PlannedOdd, texts: Mapping[str, str]) -> Iterator[str]:
-    """What the project's own audit would refuse."""
+def _audited(unusual: UnusualCluster, planned: PlannedCluster, texts: Mapping[str, str]) -> Iterator[str]:
+    """The violations that the product's audit finds."""
     waves = [text for path, text in sorted(texts.items()) if path.endswith("/reassignment.json")]
-    settings = replace(odd.settings, clusters=(ClusterInput(id=CLUSTER, input="unused"),))
+    settings = replace(unusual.settings, clusters=(ClusterInput(id=CLUSTER, input="unused"),))
     report = audit_plan(
-        brokers=brokers_from_rows(odd.brokers),
-        partitions=partitions_from_rows(odd.partitions),
+        brokers=brokers_from_rows(unusual.brokers),
+        partitions=partitions_from_rows(unusual.partitions),
         waves=waves,
         whole=texts.get("reassignment.json"),
         rollback=texts.get("rollback.json"),
@@ -86,33 +88,35 @@ def _is_none(wave: object) -> bool:
     return not isinstance(wave, int | np.integer)
 
 
-def _against_all(planned: PlannedOdd) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """What is wrong with bound and bytes, which bands could have been met, and whether all placements were seen."""
+def _compare_with_all(planned: PlannedCluster) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Wrong bounds; bands that the plan misses but another placement meets; whether all placements were compared."""
     cluster, reached = planned.cluster, planned.replicas
     copies = copies_of(cluster.partitions.replicas, reached)
     moved = int((copies * cluster.partitions.size_bytes).sum())
-    wrong = (f"bound {planned.bound_bytes} over the plan's {moved}",) if planned.bound_bytes > moved else ()
+    too_large = f"the bound {planned.bound_bytes} is larger than the plan's {moved} bytes"
+    wrong = (too_large,) if planned.bound_bytes > moved else ()
     every = brute.placements(cluster, reached)
     if every is None:
         return wrong, (), False
     loads = broker_loads(len(cluster.brokers), reached, replica_weights(cluster.partitions))
-    most = brute.most_of_topics(cluster)
-    crowd = np.maximum(most, _counts(planned))
-    as_good = brute.least_bytes(*every, widen(planned.bands, loads), planned.scale, crowd)
+    limits = brute.topic_limits(cluster)
+    limits_of_plan = np.maximum(limits, _counts(planned))
+    as_good = brute.least_bytes(*every, widen(planned.bands, loads), planned.scale, limits_of_plan)
     if as_good is None or as_good > moved:
-        wrong = (*wrong, f"the plan's {moved} are not among all placements, the least of which copies {as_good}")
+        wrong = (*wrong, f"the plan copies {moved} bytes; the least of all placements as balanced is {as_good}")
     elif planned.bound_bytes > as_good:
-        wrong = (*wrong, f"bound {planned.bound_bytes} over {as_good}, plan {moved}")
-    is_cut = any(row["code"] in ("limited", "left_for_disk") for row in planned.findings)
-    least = brute.least_bytes(*every, planned.bands, planned.scale, most)
+        wrong = (*wrong, f"the bound {planned.bound_bytes} is larger than the least bytes {as_good}, plan {moved}")
+    is_limited = any(row["code"] in ("limited", "left_for_disk") for row in planned.findings)
+    least = brute.least_bytes(*every, planned.bands, planned.scale, limits)
     outside = np.maximum(loads - planned.bands.upper, 0) + np.maximum(planned.bands.lower - loads, 0)
     distance = float((outside / planned.scale).sum())
-    if least is None or is_cut or distance <= brute.TOLERANCE:
+    if least is None or is_limited or distance <= brute.TOLERANCE:
         return wrong, (), True
-    return wrong, (f"{distance:.4f} mean loads outside bands that {least} bytes meet, plan {moved}",), True
+    missed = f"{distance:.4f} mean loads outside the bands; a placement of {least} bytes meets them, plan {moved}"
+    return wrong, (missed,), True
 
 
-def _counts(planned: PlannedOdd) -> np.ndarray:
+def _counts(planned: PlannedCluster) -> np.ndarray:
     """Replicas of each topic on each broker after the plan, (B, T)."""
     partitions = planned.cluster.partitions
     topics = sorted({str(topic) for topic in partitions.topic})
@@ -122,7 +126,7 @@ def _counts(planned: PlannedOdd) -> np.ndarray:
     return counts
 
 
-def cases(count: int, seed: int, make: Callable[[int], OddCluster] = odd_cluster) -> Iterator[ClusterCase]:
-    """So many clusters, one after the other."""
+def cases(count: int, seed: int, make: Callable[[int], UnusualCluster] = unusual_cluster) -> Iterator[ClusterCase]:
+    """``count`` cases, one after the other; seeds start at ``seed`` million."""
     first = seed * 1_000_000
     return (check(make(number), number) for number in range(first, first + count))

@@ -1,7 +1,7 @@
 """Folders with contradicting sources, as a fleet through validate: each must break a rule that the original keeps.
 
-``inputs`` finds folders with a contradiction; here the rules across sources must find it. All clusters are judged in
-one Spark run.
+``inputs`` finds folders with a contradiction. Here the rules across sources must find it. One Spark run validates all
+clusters.
 """
 
 import json
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from benchmarks.fuzz.folders import folder
-from benchmarks.fuzz.inputs import CROSSED, Case, cases, read
+from benchmarks.fuzz.inputs import CONTRADICT, Case, cases, read
 from optimizer.session import session
 from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.stage import Run
@@ -28,7 +28,7 @@ from setup.java import spark_java
 from setup.paths import HOME
 from sources.record import Record
 
-CAPTURED_AT = datetime(2026, 1, 31, 2, tzinfo=UTC)  # any time: results may not depend on it
+CAPTURED_AT = datetime(2026, 1, 31, 2, tzinfo=UTC)  # any time; results do not depend on it
 RUN_ID = "fuzz"
 Broken = Mapping[str, Counter[str]]
 
@@ -65,10 +65,10 @@ def contradictions(count: int, seed: int) -> Iterator[Contradiction]:
     counts: dict[tuple[str, str], int] = {}
     remaining = count
     for case in cases(1000 * count, seed):
-        key = (case.way, case.file.partition("-")[0])
+        key = (case.mutation, case.file.partition("-")[0])
         # Stage solve reports brokers without a capacity: finding no_disk_capacity.
         if (
-            case.verdict == CROSSED
+            case.verdict == CONTRADICT
             and case.lost != ("capacity",)
             and counts.get(key, 0) <= min((counts.get(k, 0) for k in counts), default=0)
         ):
@@ -112,7 +112,7 @@ def broken_rules(spark: SparkSession, clusters: Mapping[str, Sequence[Record]]) 
 
 def unreported(spark: SparkSession, folders: Sequence[Contradiction]) -> list[Contradiction]:
     """The folders that break no rule more often than their original."""
-    names = [f"{at:04d}" for at in range(len(folders))]
+    names = [f"{number:04d}" for number in range(len(folders))]
     after = {f"after-{name}": case.records for name, case in zip(names, folders, strict=True)}
     before = {f"before-{name}": case.whole for name, case in zip(names, folders, strict=True)}
     broken = broken_rules(spark, {**after, **before})

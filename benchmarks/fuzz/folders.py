@@ -1,7 +1,7 @@
-"""A small cluster in the words of Kafka's tools, and what was written: the truth that a reader is held against.
+"""A small cluster as output of Kafka's tools, and the keys of all written data, to compare with what is read.
 
-Each source repeats what others say, as real ones do: partitions stand in the description and in the log directories,
-brokers in lists of replicas. What one source loses can be seen in another.
+Sources repeat each other, as real ones do: partitions are in the description and in the log directories, brokers in
+lists of replicas. So data that is missing in one source is often in another.
 """
 
 import json
@@ -24,7 +24,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Folder:
-    """Files of one cluster by name, and the structure that they hold by kind."""
+    """The files of one cluster by name, and the keys that they contain by kind of record."""
 
     files: Mapping[str, str]
     written: Structure
@@ -32,7 +32,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Model:
-    """What the files say: brokers with racks, directories of each, partitions, configs of topics, moves in flight."""
+    """The cluster: brokers with racks, their directories, partitions, configs of topics, one partition in flight."""
 
     racks: Mapping[int, str]
     dirs: tuple[str, ...]
@@ -43,15 +43,15 @@ class Model:
     @property
     def topics(self) -> dict[str, list[Partition]]:
         """Partitions by topic."""
-        found: dict[str, list[Partition]] = {}
+        by_topic: dict[str, list[Partition]] = {}
         for partition in self.partitions:
-            found.setdefault(partition.topic, []).append(partition)
-        return found
+            by_topic.setdefault(partition.topic, []).append(partition)
+        return by_topic
 
-    def held(self, broker: int, log_dir: str) -> list[Partition]:
+    def stored(self, broker: int, log_dir: str) -> list[Partition]:
         """Partitions in a directory of a broker."""
-        at = self.dirs.index(log_dir)
-        return [p for p in self.partitions if broker in p.replicas and (p.number + broker) % len(self.dirs) == at]
+        index = self.dirs.index(log_dir)
+        return [p for p in self.partitions if broker in p.replicas and (p.number + broker) % len(self.dirs) == index]
 
 
 NAMES = ("orders", "pay.ments", "_schemas", "web-clicks-2", "audit_log", "a")
@@ -74,7 +74,7 @@ def model(seed: int) -> Model:
 
 
 def ids(brokers: tuple[int, ...]) -> str:
-    """As the tools print a list."""
+    """A list of brokers as the tools print it."""
     return ",".join(map(str, brokers))
 
 
@@ -99,18 +99,18 @@ def describe_old(m: Model) -> str:
 
 def log_dirs(m: Model, *, indent: int | None = None) -> str:
     """``kafka-log-dirs.sh --describe``."""
-    found = [{"broker": b, "logDirs": [_directory(m, b, log_dir) for log_dir in m.dirs]} for b in m.racks]
-    text = json.dumps({"version": 1, "brokers": found}, indent=indent)
+    brokers = [{"broker": b, "logDirs": [_directory(m, b, log_dir) for log_dir in m.dirs]} for b in m.racks]
+    text = json.dumps({"version": 1, "brokers": brokers}, indent=indent)
     banner = f"Received log directory information from brokers {ids(tuple(m.racks))}"
     return f"Querying brokers for log directories information\n{banner}\n{text}\n"
 
 
 def _directory(m: Model, broker: int, log_dir: str) -> dict[str, object]:
-    held = [
+    replicas = [
         {"partition": f"{p.topic}-{p.number}", "size": p.size_bytes, "offsetLag": 0, "isFuture": False}
-        for p in m.held(broker, log_dir)
+        for p in m.stored(broker, log_dir)
     ]
-    return {"logDir": log_dir, "error": None, "partitions": held}
+    return {"logDir": log_dir, "error": None, "partitions": replicas}
 
 
 def api_versions(m: Model) -> str:
@@ -138,9 +138,9 @@ def configs_new(m: Model) -> str:
 
 
 def configs_old(m: Model) -> str:
-    """The same, 0.9 to 2.4."""
+    """The same as 0.9 to 2.4 print it."""
     entries = {topic: ",".join(f"{name}={value}" for name, value in c.items()) for topic, c in m.configs.items()}
-    return "".join(f"Configs for topic '{topic}' are {found}\n" for topic, found in entries.items())
+    return "".join(f"Configs for topic '{topic}' are {text}\n" for topic, text in entries.items())
 
 
 def in_flight(m: Model) -> str:
@@ -151,7 +151,7 @@ def in_flight(m: Model) -> str:
 
 
 def capacity(m: Model) -> str:
-    """Cruise Control's capacities, each broker by itself."""
+    """Cruise Control's capacity file, with an entry for each broker."""
     limits = {"DISK": "2000000", "CPU": "100", "NW_IN": "100000", "NW_OUT": "100000"}
     entries = [{"brokerId": str(b), "capacity": limits} for b in m.racks]
     return json.dumps({"brokerCapacities": entries}, indent=2) + "\n"
@@ -180,7 +180,7 @@ PROMPTS = {
 
 
 def folder(seed: int) -> Folder:
-    """One cluster, each source in one of its forms; every fifth as one transcript beside its tables."""
+    """One cluster, each source in one of its forms. Every fifth cluster is one transcript, with the tables as files."""
     m, draw = model(seed), random.Random(-seed)
     forms = {name: draw.randrange(len(choices)) for name, choices in FORMS.items()}
     joined = PROMPTS if seed % 5 == 4 else {}
@@ -194,15 +194,15 @@ def folder(seed: int) -> Folder:
 
 
 def written(m: Model) -> Structure:
-    """Keys of all that the files of a cluster name, by kind of record."""
-    at = [(b, log_dir) for b in m.racks for log_dir in m.dirs]
+    """All keys in the files of a cluster, by kind of record."""
+    directories = [(b, log_dir) for b in m.racks for log_dir in m.dirs]
     return {
         "topic": frozenset((topic,) for topic in m.topics),
         "partition": frozenset((p.topic, p.number) for p in m.partitions),
         "broker": frozenset((b,) for b in m.racks),
-        "log_dir": frozenset(at),
-        "log_dir_replica": frozenset((b, d, p.topic, p.number) for b, d in at for p in m.held(b, d)),
-        "config": frozenset((topic, name) for topic, found in m.configs.items() for name in found),
+        "log_dir": frozenset(directories),
+        "log_dir_replica": frozenset((b, d, p.topic, p.number) for b, d in directories for p in m.stored(b, d)),
+        "config": frozenset((topic, name) for topic, configs in m.configs.items() for name in configs),
         "reassignment": frozenset([(m.moving.topic, m.moving.number)]),
         "capacity": frozenset((b,) for b in m.racks),
     }

@@ -1,17 +1,17 @@
 """Mutated inputs: data that is written but not read must be refused, or another source must show it.
 
-A mutated folder ends in one of five ways:
+Each mutated folder has one of five verdicts, or it fails:
 
 ==========  ==========================================================================================
 whole       all written data was read
-said        something is missing, and a ``malformed`` record of the file says so
-crossed     something is missing, and the sources that were read contradict each other about it
-traceless   something is missing, the file has no trace of it, and no other source has it
-silent      something is missing, the file has a trace of it, and nothing reports it
+reported    data is missing, and a ``malformed`` record of the file reports it
+contradict  data is missing, and the sources contradict each other about it
+traceless   data is missing, the file has no trace of it, and no other source has it
+silent      data is missing, the file has a trace of it, and nothing reports it
 ==========  ==========================================================================================
 
-None may be silent, raise, or take longer than ``MOST_SECONDS`` of processor time. Rules across sources belong to
-validate; this check only looks for contradictions that they can find.
+A folder fails if it is silent, raises, or takes longer than ``MAX_SECONDS`` of CPU time. Rules across sources belong to
+validate; this check only finds the contradictions that those rules can use.
 """
 
 import random
@@ -22,16 +22,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.fuzz.folders import Folder, folder
-from benchmarks.fuzz.mutate import WAYS
+from benchmarks.fuzz.mutate import MUTATIONS
 from sources.detect import parse_file
 from sources.record import Record
 
-MOST_SECONDS = 2.0  # CPU seconds of one folder: many times more than a folder of this size needs
+MAX_SECONDS = 2.0  # CPU seconds of one folder; a folder of this size needs much less
 CLUSTERS = 200  # folders to mutate: many more shapes than the parsers distinguish
-WHOLE, SAID, CROSSED, TRACELESS, SILENT = "whole", "said", "crossed", "traceless", "silent"
+WHOLE, REPORTED, CONTRADICT, TRACELESS, SILENT = "whole", "reported", "contradict", "traceless", "silent"
 RAISED, SLOW = "raised", "slow"
 BAD = (SILENT, RAISED, SLOW)
-Found = dict[str, Counter[tuple[object, ...]]]
+Entries = dict[str, Counter[tuple[object, ...]]]
 
 _KEYS = {
     "topic": ("topic",),
@@ -66,7 +66,7 @@ class Case:
     ----------
     cluster : int
         Number of its folder (``folders.folder``).
-    way, file : str
+    mutation, file : str
         The mutation, and the file that it changed.
     before, after : bytes
         The content of this file.
@@ -76,7 +76,7 @@ class Case:
     """
 
     cluster: int
-    way: str
+    mutation: str
     file: str
     before: bytes
     after: bytes
@@ -89,16 +89,16 @@ def read(name: str, content: bytes) -> list[Record]:
     return parse_file(content, name=name)
 
 
-def structure(records: Sequence[Record]) -> Found:
+def structure(records: Sequence[Record]) -> Entries:
     """How often each key was read, by kind; the part of ``capacity`` that has no directory."""
-    entries: Found = {kind: Counter() for kind in _KEYS}
+    entries: Entries = {kind: Counter() for kind in _KEYS}
     for record in records:
         if record.kind in _KEYS:
             entries[record.kind][tuple(record.payload[name] for name in _KEYS[record.kind])] += 1
     return entries
 
 
-def lost_of(written: Mapping[str, frozenset[tuple[object, ...]]], entries: Found) -> tuple[str, ...]:
+def lost_of(written: Mapping[str, frozenset[tuple[object, ...]]], entries: Entries) -> tuple[str, ...]:
     """Kinds with missing data."""
     return tuple(kind for kind, keys in written.items() if not keys <= entries[kind].keys())
 
@@ -132,24 +132,24 @@ def contradictions(records: Sequence[Record]) -> set[str]:
     return disagreeing | _twice(entries)
 
 
-def _twice(entries: Found) -> set[str]:
+def _twice(entries: Entries) -> set[str]:
     """Kinds with a repeated key."""
     return {kind for kind in ("config", "partition", "log_dir") if any(n > 1 for n in entries[kind].values())}
 
 
-def _is_traceless(kind: str, content: bytes, entries: Found) -> bool:
+def _is_traceless(kind: str, content: bytes, entries: Entries) -> bool:
     """Whether a file has no more traces of a kind than entries that were read."""
     text = content.decode("utf-8", "replace")
-    return not _admits(text) and len(_TRACES[kind].findall(text)) <= entries[kind].total()
+    return not _shows_a_gap(text) and len(_TRACES[kind].findall(text)) <= entries[kind].total()
 
 
-def _admits(text: str) -> bool:
+def _shows_a_gap(text: str) -> bool:
     """Whether a text shows that something is missing: a tool's error, or dots next to an input line."""
     if _ERROR.search(text):
         return True
     lines = text.splitlines()
-    beside = (line for i, dots in enumerate(lines) if _DOTS.fullmatch(dots) for line in lines[max(i - 1, 0) : i + 2])
-    return any(trace.search(line) for line in beside for trace in _TRACES.values())
+    near_dots = (line for i, dots in enumerate(lines) if _DOTS.fullmatch(dots) for line in lines[max(i - 1, 0) : i + 2])
+    return any(trace.search(line) for line in near_dots for trace in _TRACES.values())
 
 
 def judge(name: str, content: bytes, other_records: Sequence[Record], whole: Folder) -> tuple[str, tuple[str, ...]]:
@@ -159,39 +159,41 @@ def judge(name: str, content: bytes, other_records: Sequence[Record], whole: Fol
         records = read(name, content)
     except Exception as error:
         return RAISED, (repr(error)[:200],)
-    if time.process_time() - started > MOST_SECONDS:
+    if time.process_time() - started > MAX_SECONDS:
         return SLOW, ()
     everything = [*other_records, *records]
     entries = structure(everything)
     lost = lost_of(whole.written, entries)
-    is_said = any(record.kind == "malformed" for record in records)
+    is_reported = any(record.kind == "malformed" for record in records)
     if not lost:
         return (
-            (SILENT, ("error",)) if _ERROR.search(content.decode("utf-8", "replace")) and not is_said else (WHOLE, ())
+            (SILENT, ("error",))
+            if _ERROR.search(content.decode("utf-8", "replace")) and not is_reported
+            else (WHOLE, ())
         )
-    if is_said:
-        return SAID, lost
+    if is_reported:
+        return REPORTED, lost
     disagreeing = contradictions(everything)
-    unseen = tuple(kind for kind in lost if kind not in disagreeing)
-    if not unseen:
-        return CROSSED, lost
-    with_traces = tuple(kind for kind in unseen if not _is_traceless(kind, content, entries))
-    return (SILENT, with_traces) if with_traces else (TRACELESS, unseen)
+    unnoticed = tuple(kind for kind in lost if kind not in disagreeing)
+    if not unnoticed:
+        return CONTRADICT, lost
+    with_traces = tuple(kind for kind in unnoticed if not _is_traceless(kind, content, entries))
+    return (SILENT, with_traces) if with_traces else (TRACELESS, unnoticed)
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
     """``count`` mutated folders of some hundred clusters, each with one mutated file."""
-    draw, names = random.Random(seed), tuple(WAYS)
+    draw, names = random.Random(seed), tuple(MUTATIONS)
     pool = [folder(number) for number in range(CLUSTERS)]
     read_whole = [{name: read(name, text.encode()) for name, text in original.files.items()} for original in pool]
     for number in range(count):
-        at = draw.randrange(len(pool))
-        whole, way = pool[at], names[number % len(names)]
+        cluster = draw.randrange(len(pool))
+        whole, mutation = pool[cluster], names[number % len(names)]
         name = draw.choice(tuple(whole.files))
         before = whole.files[name].encode()
         twins = [
             text for original in pool for key, text in original.files.items() if key == name and original is not whole
         ]
-        after = WAYS[way](draw, before, draw.choice(twins).encode())
-        other_records = [r for key, records in read_whole[at].items() if key != name for r in records]
-        yield Case(at, way, name, before, after, *judge(name, after, other_records, whole))
+        after = MUTATIONS[mutation](draw, before, draw.choice(twins).encode())
+        other_records = [r for key, records in read_whole[cluster].items() if key != name for r in records]
+        yield Case(cluster, mutation, name, before, after, *judge(name, after, other_records, whole))

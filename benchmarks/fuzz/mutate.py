@@ -1,7 +1,7 @@
-"""Damage as files really have it: bytes, lines, structure, encodings, one source against another.
+"""Damage that real files have: of bytes, lines, structure and encodings, and files of another cluster.
 
-Each way takes the draws, the bytes of a file and those of a twin (the same source of another cluster), and returns
-other bytes. What it did can be read from the name of the way.
+Each mutation takes a random generator, the bytes of a file and those of its twin (the same source of another cluster),
+and returns the damaged bytes.
 """
 
 import json
@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Way = Callable[[random.Random, bytes, bytes], bytes]
+Mutation = Callable[[random.Random, bytes, bytes], bytes]
 ERRORS = (
     "Error while executing topic command : The AdminClient thread has exited. Call: describeTopics",
     "[2026-10-05 02:00:00,000] ERROR org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node "
@@ -17,16 +17,32 @@ ERRORS = (
     'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space',
     "\tat org.apache.kafka.tools.TopicCommand.main(TopicCommand.java:87)",
 )
-ODD = (b"\x00", b"\r", b"\xef\xbb\xbf", b'"', b"\t", b"\xa0", b"\xff", b",", b"-", b"{", b"}", b":", b" ", b"\n", b"7")
+INSERTED = (
+    b"\x00",
+    b"\r",
+    b"\xef\xbb\xbf",
+    b'"',
+    b"\t",
+    b"\xa0",
+    b"\xff",
+    b",",
+    b"-",
+    b"{",
+    b"}",
+    b":",
+    b" ",
+    b"\n",
+    b"7",
+)
 
 
-def _span(draw: random.Random, data: bytes, most: int) -> tuple[int, int]:
+def _span(draw: random.Random, data: bytes, max_bytes: int) -> tuple[int, int]:
     start = draw.randrange(len(data)) if data else 0
-    return start, min(len(data), start + draw.randint(1, most))
+    return start, min(len(data), start + draw.randint(1, max_bytes))
 
 
 def flip_bytes(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """One to three bytes become others."""
+    """One to three bytes change."""
     changed = bytearray(data)
     for _ in range(draw.randint(1, 3)):
         if changed:
@@ -41,19 +57,19 @@ def cut_bytes(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def insert_bytes(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """Odd bytes come in."""
+    """Unusual bytes are inserted."""
     at = draw.randint(0, len(data))
-    return data[:at] + draw.choice(ODD) * draw.choice((1, 1, 2, 50)) + data[at:]
+    return data[:at] + draw.choice(INSERTED) * draw.choice((1, 1, 2, 50)) + data[at:]
 
 
 def repeat_bytes(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """A piece stands twice."""
+    """A piece is repeated."""
     start, end = _span(draw, data, 200)
     return data[:end] + data[start:]
 
 
 def blank_block(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """A block of zeros, as a disk that was full or lost power leaves it."""
+    """A block of zeros, as after a full disk or a power failure."""
     start, end = _span(draw, data, 300)
     return data[:start] + b"\x00" * (end - start) + data[end:]
 
@@ -80,7 +96,7 @@ def drop_lines(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def double_line(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """A line stands twice."""
+    """A line is repeated."""
     lines = _lines(data)
     at = draw.randrange(max(len(lines), 1))
     return b"".join(lines[: at + 1] + lines[at:])
@@ -90,8 +106,8 @@ def shuffle_lines(draw: random.Random, data: bytes, twin: bytes) -> bytes:
     """Two lines change places."""
     lines = _lines(data)
     if len(lines) > 1:
-        one, other = draw.sample(range(len(lines)), 2)
-        lines[one], lines[other] = lines[other], lines[one]
+        first, second = draw.sample(range(len(lines)), 2)
+        lines[first], lines[second] = lines[second], lines[first]
     return b"".join(lines)
 
 
@@ -103,23 +119,23 @@ def join_lines(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def wrap_line(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """A terminal or mail program breaks lines."""
+    """A terminal or a mail program breaks a line."""
     at = draw.randint(0, len(data))
     return data[:at] + draw.choice((b"\n", b"\r\n", b"\n    ")) + data[at:]
 
 
 def narrow(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """Every line is broken, or cut, at the width of a terminal."""
-    width, cuts = draw.choice((60, 80, 120)), draw.random() < 0.5
+    """Every line is broken, or ends, at the width of a terminal."""
+    width, drops_rest = draw.choice((60, 80, 120)), draw.random() < 0.5
     lines = [line.rstrip(b"\n") for line in _lines(data)]
-    if cuts:
+    if drops_rest:
         return b"".join(line[:width] + b"\n" for line in lines)
     pieces = [line[i : i + width] for line in lines for i in range(0, max(len(line), 1), width)]
     return b"".join(piece + b"\n" for piece in pieces)
 
 
 def tool_dies(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """Between two lines the tool ends with an error, or goes on after one."""
+    """Between two lines the tool prints an error; then it ends or continues."""
     lines = _lines(data)
     at = draw.randint(0, len(lines))
     rest = lines[at:] if draw.random() < 0.3 else []
@@ -127,7 +143,7 @@ def tool_dies(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def elide(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """Somebody left lines out, and said so."""
+    """Somebody replaced lines by dots."""
     lines = _lines(data)
     at = draw.randint(0, len(lines))
     dots = draw.choice((b"...\n", b"[...]\n", "\u2026\n".encode()))
@@ -135,7 +151,7 @@ def elide(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def other_encoding(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """Another encoding of all or of what a second tool appended."""
+    """Another encoding, of the whole file or of its end, as if another tool appended it."""
     code = draw.choice(("utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "utf-32"))
     text = data.decode("utf-8", "replace")
     at = draw.choice((0, 0, draw.randint(0, len(text))))
@@ -148,7 +164,7 @@ def other_line_ends(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def other_blanks(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """Tabs become blanks, blanks go or are no-break, a quote or comment sign stands before each line."""
+    """Tabs become blanks, blanks disappear or become no-break spaces, or each line starts with > or #."""
     old, new = draw.choice(
         (
             (b"\t", b" "),
@@ -164,14 +180,14 @@ def other_blanks(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def other_case(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """A line in other letters."""
+    """A line in lower or upper case."""
     lines = _lines(data)
     at = draw.randrange(max(len(lines), 1))
     return b"".join(draw.choice((line.lower(), line.upper())) if i == at else line for i, line in enumerate(lines))
 
 
 def typed_over(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """A word that occurs often becomes another, once or everywhere."""
+    """A frequent word is changed, once or everywhere."""
     words = (
         b"Topic",
         b"Partition",
@@ -202,7 +218,7 @@ def typed_over(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def other_json(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """A JSON document with something missing, null, of another type or under another name."""
+    """A JSON document in which an element is missing, repeated, renamed, null or of another type."""
     start = data.find(b"{")
     try:
         value, end = json.JSONDecoder().raw_decode(data[start:].decode())
@@ -214,7 +230,7 @@ def other_json(draw: random.Random, data: bytes, twin: bytes) -> bytes:
 
 
 def _damage(draw: random.Random, value: Any) -> None:
-    """Change one element somewhere inside."""
+    """Change one element at any depth."""
     inner = value
     while True:
         keys = list(inner) if isinstance(inner, dict) else list(range(len(inner)))
@@ -236,25 +252,25 @@ def _damage(draw: random.Random, value: Any) -> None:
 
 
 def emptied(draw: random.Random, data: bytes, twin: bytes) -> bytes:
-    """Nothing, blanks, or a prompt alone."""
+    """An empty file, blanks, or only a prompt."""
     return draw.choice((b"", b"\n\n", b"$ \n", b"\x00" * 20, b"command not found: kafka-topics.sh\n"))
 
 
 def of_twin(draw: random.Random, data: bytes, twin: bytes) -> bytes:
     """The file of another cluster, whole or in part."""
-    lines, others = _lines(data), _lines(twin)
+    lines, twin_lines = _lines(data), _lines(twin)
     kind = draw.randrange(3)
     if kind == 0:
         return twin
     if kind == 1:
         return data + twin
     at = draw.randint(0, len(lines))
-    return b"".join(lines[:at] + others[draw.randint(0, len(others)) :])
+    return b"".join(lines[:at] + twin_lines[draw.randint(0, len(twin_lines)) :])
 
 
-WAYS: Mapping[str, Way] = {
-    way.__name__: way
-    for way in (
+MUTATIONS: Mapping[str, Mutation] = {
+    mutation.__name__: mutation
+    for mutation in (
         *(flip_bytes, cut_bytes, insert_bytes, repeat_bytes, blank_block, truncate, behead),
         *(drop_lines, double_line, shuffle_lines, join_lines, wrap_line, narrow, tool_dies, elide),
         *(other_encoding, other_line_ends, other_blanks, other_case, typed_over, other_json, emptied, of_twin),

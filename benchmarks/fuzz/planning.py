@@ -1,4 +1,4 @@
-"""A cluster planned in memory from its rows to its documents, step by step as the stages do it."""
+"""Plans a cluster in memory, from its rows to its documents, with the same steps as the stages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from benchmarks.fuzz.odd_clusters import CLUSTER, OddCluster, Row
+from benchmarks.fuzz.unusual_clusters import CLUSTER, Row, UnusualCluster
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
@@ -22,8 +22,8 @@ R = TypeVar("R", bound=TableRow)
 
 
 @dataclass(frozen=True)
-class PlannedOdd:
-    """A plan and what it claims.
+class PlannedCluster:
+    """A plan, its bound, findings and documents.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class PlannedOdd:
     scale : (D,) float64
     bound_bytes : int
     is_exact : bool
-        The bound is called exact.
+        Whether the plan claims that a bound is exact.
     findings, plan : rows
-        Findings; rows of ``plan`` that change, null waves among them.
+        Findings; rows of ``plan`` that change. A row without a wave has null.
     documents : by path
     """
 
@@ -51,25 +51,25 @@ class PlannedOdd:
     documents: Mapping[str, Document]
 
 
-def plan_odd(odd: OddCluster) -> PlannedOdd:
-    """Solve, schedule, write."""
-    settings = replace(odd.settings, clusters=(ClusterInput(id=CLUSTER, input="/unused"),))
-    partitions, hosts = pd.DataFrame(odd.partitions), pd.DataFrame(odd.brokers)
+def plan_cluster(unusual: UnusualCluster) -> PlannedCluster:
+    """Solve, schedule and write the documents."""
+    settings = replace(unusual.settings, clusters=(ClusterInput(id=CLUSTER, input="/unused"),))
+    partitions, hosts = pd.DataFrame(unusual.partitions), pd.DataFrame(unusual.brokers)
     brokers = {CLUSTER: to_brokers(hosts)}
     solved = driver.solve(in_memory(partitions, brokers), settings)
-    held, cluster, tables = solved.placement.fleet[CLUSTER], solved.clusters[CLUSTER], solved.tables
+    placed, cluster, tables = solved.placement.fleet[CLUSTER], solved.clusters[CLUSTER], solved.tables
     changed = _scheduled(partitions, tables, hosts, settings)
     best = max(solved.bounds.rows[CLUSTER], key=lambda row: row.bound_bytes)
-    return PlannedOdd(
-        cluster=Cluster(CLUSTER, cluster.brokers, held.partitions),
-        replicas=held.current,
+    return PlannedCluster(
+        cluster=Cluster(CLUSTER, cluster.brokers, placed.partitions),
+        replicas=placed.current,
         bands=cluster.bands,
         scale=cluster.scale,
         bound_bytes=best.bound_bytes,
         is_exact=any(row.kind == "exact" for row in solved.bounds.rows[CLUSTER]),
         findings=tuple(_rows(tables["findings"])),
         plan=tuple(_rows(changed)),
-        documents={made.path: made for made in _documents(changed, hosts, settings)},
+        documents={document.path: document for document in _documents(changed, hosts, settings)},
     )
 
 
@@ -83,7 +83,7 @@ def _scheduled(
     """Rows of ``plan`` that change, with their waves (``stages.plan.plan``)."""
     key = ["topic", "partition"]
     proposed = tables["proposal"][[*key, "replicas"]]
-    moves = tables["moves"].groupby(key)["reason"].agg(lambda found: sorted(set(found)))
+    moves = tables["moves"].groupby(key)["reason"].agg(lambda codes: sorted(set(codes)))
     rows = partitions.rename(columns={"replicas": "current_replicas"})
     rows = rows.merge(proposed.rename(columns={"replicas": "proposed_replicas"}), on=key)
     reasons = [moves.get((row.topic, row.partition), ["leader"]) for row in rows.itertuples()]
@@ -99,18 +99,18 @@ def _scheduled(
 
 
 def _with_disk_used(partitions: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
-    held = partitions.explode("replicas").groupby("replicas")["size_bytes"].sum()
-    return hosts.assign(disk_used_bytes=[int(held.get(broker, 0)) for broker in hosts["broker_id"]])
+    used = partitions.explode("replicas").groupby("replicas")["size_bytes"].sum()
+    return hosts.assign(disk_used_bytes=[int(used.get(broker, 0)) for broker in hosts["broker_id"]])
 
 
 def _filled(cls: type[R], rows: Iterable[Mapping[str, Any]]) -> list[R]:
-    """Rows for the documents of Kafka's tools, which read no other columns: null."""
-    nothing = dict.fromkeys(field.name for field in fields(cls))
-    return cls.of(nothing | dict(row) for row in rows)
+    """Table rows; columns that Kafka's documents do not need are null."""
+    nulls = dict.fromkeys(field.name for field in fields(cls))
+    return cls.of(nulls | dict(row) for row in rows)
 
 
 def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -> list[Document]:
-    """What Kafka's tools would be given; nothing where a change has no wave, which the plan stage refuses."""
+    """The documents for Kafka's tools. None if a change has no wave: the plan stage would refuse the plan."""
     if changed.empty or changed["wave"].isna().any():
         return []
     numbers = sorted({int(wave) for wave in changed["wave"]})

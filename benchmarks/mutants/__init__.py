@@ -1,1 +1,1 @@
-"""Mutation: small faults put into the code one at a time, and whether the tests see them."""
+"""Mutation testing: put small faults into the code, one at a time, and check whether a test fails."""

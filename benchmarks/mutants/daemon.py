@@ -1,4 +1,4 @@
-"""The process that Spark's Python workers are forked from: their imports of one module give the mutant."""
+"""Spark forks its Python workers from this process. When a worker imports the mutated module, it gets the mutant."""
 
 import importlib.abc
 import importlib.machinery
@@ -13,18 +13,18 @@ from types import ModuleType
 MUTANT = "BALLAST_MUTANT"
 
 
-class Mutated(importlib.abc.MetaPathFinder):
-    """Imports of one module give the mutant that a file tells when they are made."""
+class MutantFinder(importlib.abc.MetaPathFinder):
+    """Finds the mutant instead of its module; a file names the module at the time of the import."""
 
-    def __init__(self, told: Path) -> None:
-        self._told = told
+    def __init__(self, mutant_file: Path) -> None:
+        self._mutant_file = mutant_file
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
-        """The mutant's place is that of its module."""
-        told = json.loads(self._told.read_text(encoding="utf-8")) if self._told.exists() else {}
-        if fullname != told.get("name"):
+        """The mutant with the path of its module, or None for other modules."""
+        mutant = json.loads(self._mutant_file.read_text(encoding="utf-8")) if self._mutant_file.exists() else {}
+        if fullname != mutant.get("name"):
             return None
-        return importlib.util.spec_from_file_location(fullname, told["path"], loader=_Loader(**told))
+        return importlib.util.spec_from_file_location(fullname, mutant["path"], loader=_Loader(**mutant))
 
 
 class _Loader(importlib.abc.Loader):
@@ -38,17 +38,17 @@ class _Loader(importlib.abc.Loader):
         exec(compile(self._content, self._path, "exec", dont_inherit=True), module.__dict__)
 
 
-def write(told: Path, root: Path, module: str, content: str) -> None:
-    """Tell which mutant stands in for its module; none where ``module`` is empty."""
-    text = json.dumps({"name": dotted(module), "path": str(root / module), "content": content} if module else {})
-    told.write_text(text, encoding="utf-8")
+def write_mutant(mutant_file: Path, root: Path, module: str, content: str) -> None:
+    """Write the mutant that replaces its module; no mutant if ``module`` is empty."""
+    text = json.dumps({"name": import_name(module), "path": str(root / module), "content": content} if module else {})
+    mutant_file.write_text(text, encoding="utf-8")
 
 
-def dotted(module: str) -> str:
-    """Name under which a file is imported."""
+def import_name(module: str) -> str:
+    """The dotted name under which Python imports a file."""
     return module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, Mutated(Path(os.environ[MUTANT])))
+    sys.meta_path.insert(0, MutantFinder(Path(os.environ[MUTANT])))
     runpy.run_module("pyspark.daemon", run_name="__main__")

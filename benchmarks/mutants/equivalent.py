@@ -1,4 +1,4 @@
-"""Mutants that change nothing that anybody could see, each with its reason."""
+"""Mutants that change no behaviour, each with its reason."""
 
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ LIST = Path(__file__).with_name("equivalent.toml")
 
 @dataclass(frozen=True)
 class Equivalent:
-    """One entry of the list; a mutant is meant where module, function and both texts are its own."""
+    """One entry of the list; it matches a mutant with the same module, function and texts."""
 
     module: str
     function: str
@@ -20,30 +20,30 @@ class Equivalent:
     becomes: str
     reason: str
 
-    def means(self, mutant: Mutant) -> bool:
-        """Whether it is about a mutant."""
-        told = (mutant.module, mutant.function, mutant.was, mutant.becomes)
-        return told == (self.module, self.function, self.was, self.becomes)
+    def matches(self, mutant: Mutant) -> bool:
+        """Whether the entry is about this mutant."""
+        change = (mutant.module, mutant.function, mutant.was, mutant.becomes)
+        return change == (self.module, self.function, self.was, self.becomes)
 
 
 def read_list(path: Path = LIST) -> list[Equivalent]:
-    """Entries of the committed list."""
+    """The entries of the committed list."""
     return [Equivalent(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])]
 
 
 def reason_for(mutant: Mutant, entries: Iterable[Equivalent]) -> str:
-    """Why a mutant changes nothing; empty where nobody says so."""
-    return next((entry.reason for entry in entries if entry.means(mutant)), "")
+    """Why a mutant changes nothing; empty if no entry matches it."""
+    return next((entry.reason for entry in entries if entry.matches(mutant)), "")
 
 
-def stale(entries: Iterable[Equivalent], mutants: Sequence[Mutant], killed: set[str]) -> list[str]:
-    """What is wrong with the list: entries that mean no mutant, or one that a test tells apart."""
-    told = []
+def outdated(entries: Iterable[Equivalent], mutants: Sequence[Mutant], killed: set[str]) -> list[str]:
+    """A message for each entry that matches no mutant, or that matches a mutant that a test kills."""
+    messages = []
     for entry in entries:
-        meant = [mutant for mutant in mutants if entry.means(mutant)]
-        where = f"{entry.module}, {entry.function or 'top'}: {entry.becomes}"
-        if not meant:
-            told.append(f"{where}: no such mutant (any more): remove the entry")
-        elif any(mutant.name in killed for mutant in meant):
-            told.append(f"{where}: a test tells it apart: remove the entry")
-    return told
+        matching = [mutant for mutant in mutants if entry.matches(mutant)]
+        location = f"{entry.module}, {entry.function or 'top level'}: {entry.becomes}"
+        if not matching:
+            messages.append(f"{location}: there is no such mutant: remove the entry")
+        elif any(mutant.name in killed for mutant in matching):
+            messages.append(f"{location}: a test kills this mutant: remove the entry")
+    return messages

@@ -1,23 +1,23 @@
-"""Which of our files a file imports, directly or by others; found in the sources, nothing is run."""
+"""Which files of the checkout a file imports, directly or through others. Reads the sources and runs nothing."""
 
 import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from benchmarks.mutants.daemon import dotted
+from benchmarks.mutants.daemon import import_name
 
 
 def files_imported(root: Path, file: str) -> set[str]:
-    """Files of the checkout that are imported with a file, itself among them."""
-    found: set[str] = set()
+    """The file itself and all files of the checkout that it imports."""
+    files: set[str] = set()
     waiting = [file]
     while waiting:
-        now = waiting.pop()
-        if now not in found:
-            found.add(now)
-            waiting += _imported_by(root, now)
-    return found
+        current = waiting.pop()
+        if current not in files:
+            files.add(current)
+            waiting += _imported_by(root, current)
+    return files
 
 
 @cache
@@ -30,14 +30,14 @@ def _names(root: Path, file: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            package = dotted(file).split(".")[: -node.level] if node.level else []
+            package = import_name(file).split(".")[: -node.level] if node.level else []
             base = ".".join([*package, *([node.module] if node.module else [])])
             yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
 
 
 def _files_of(root: Path, name: str) -> Iterator[str]:
-    """The module and the packages around it."""
+    """The module and its parent packages."""
     parts = name.split(".")
     for count in range(1, len(parts) + 1):
         path = "/".join(parts[:count])
-        yield from (found for found in (f"{path}.py", f"{path}/__init__.py") if (root / found).is_file())
+        yield from (file for file in (f"{path}.py", f"{path}/__init__.py") if (root / file).is_file())

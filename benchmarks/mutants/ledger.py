@@ -1,34 +1,34 @@
-"""What has been found out, one line of JSON for each mutant, so that a command can be ended and go on."""
+"""Results, one line of JSON for each mutant, so that an interrupted command can continue."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.mutants.seen import code_files, digest
+from benchmarks.mutants.choose_tests import code_files, digest
 from benchmarks.mutants.sites import Mutant
 
-KILLED, TIMEOUT, SURVIVED, UNSEEN = "killed", "timeout", "survived", "no test"
+KILLED, TIMEOUT, SURVIVED, NO_TEST = "killed", "timeout", "survived", "no test"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The end of one mutant.
+    """The result of one mutant.
 
     Parameters
     ----------
     state : str
-        ``killed`` (a test failed), ``timeout``, ``survived`` or ``no test`` (none runs its lines).
+        ``killed`` (a test failed), ``timeout``, ``survived`` or ``no test`` (no test runs its lines).
     killer : str
         The test that failed.
     tests : int
-        How many could see it.
+        Number of tests that run its lines or import its module.
     cpu_seconds : float
-        Of those that ran.
+        CPU seconds of the run.
     needs_spark : bool
-        Whether the tests with Spark have been run, too.
+        Whether the tests with Spark ran, too.
     key : str
-        Of what the answer holds for: module and killer, or all code and tests.
+        Digest of the files on which the result depends: module and killer, or all code and tests.
     """
 
     mutant: str
@@ -41,29 +41,29 @@ class Entry:
 
     @property
     def is_killed(self) -> bool:
-        """Whether the tests see it."""
+        """Whether a test failed or took too long."""
         return self.state in (KILLED, TIMEOUT)
 
 
 class Ledger:
-    """Answers that still hold."""
+    """The stored results; outdated ones are not returned."""
 
     def __init__(self, path: Path, root: Path) -> None:
         self._path, self._root = path, root
-        self._whole = digest(root, [*code_files(root), *sorted(str(p.relative_to(root)) for p in _tests(root))])
+        self._key_of_all = digest(root, [*code_files(root), *sorted(str(p.relative_to(root)) for p in _tests(root))])
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         self._entries = {entry.mutant: entry for entry in (Entry(**json.loads(line)) for line in lines)}
 
     def get(self, mutant: Mutant) -> Entry | None:
-        """The answer for a mutant, where module and killer, or for survivors all code and tests, are as they were."""
+        """The result of a mutant; None if its module or killer, or for survivors any code or test, has changed."""
         entry = self._entries.get(mutant.name)
         return entry if entry and entry.key == self._key(mutant, entry.state, entry.killer) else None
 
     def put(
         self, mutant: Mutant, state: str, killer: str, *, tests: int, cpu_seconds: float, needs_spark: bool
     ) -> None:
-        """Note an answer."""
+        """Store a result."""
         key = self._key(mutant, state, killer)
         entry = Entry(mutant.name, state, killer, tests, round(cpu_seconds, 2), needs_spark, key)
         self._entries[mutant.name] = entry
@@ -73,7 +73,7 @@ class Ledger:
     def _key(self, mutant: Mutant, state: str, killer: str) -> str:
         file = killer.partition("::")[0]
         if state not in (KILLED, TIMEOUT):
-            return self._whole
+            return self._key_of_all
         if not (self._root / file).is_file():
             return digest(self._root, [mutant.module])
         return digest(self._root, [mutant.module, file])

@@ -1,4 +1,4 @@
-"""Faults that can be put into Python source: each is one replaced stretch of its bytes."""
+"""Faults in Python source. Each replaces one range of bytes."""
 
 import ast
 import re
@@ -42,7 +42,7 @@ _PAIRS = (
     ("union", "intersection"),
 )
 OPPOSITES = {**dict(_PAIRS), **{b: a for a, b in _PAIRS}, "sorted": "list"}
-# Swapped arguments of these change nothing, or only the kind of an exception.
+# Functions for which swapped arguments change nothing, or only the type of an exception.
 SYMMETRIC = {"min", "max", "minimum", "maximum", "isinstance", "gcd"}
 _REMOVED = (ast.AugAssign, ast.Continue, ast.Break, ast.Raise, ast.Delete)
 
@@ -57,12 +57,12 @@ class Edit:
     text: str
 
     def applied(self, source: bytes) -> bytes:
-        """The source with the fault in it."""
+        """The source with the fault."""
         return source[: self.start] + self.text.encode() + source[self.end :]
 
 
 class Source:
-    """A module's bytes, its tree, and where its nodes stand."""
+    """A module's bytes, its syntax tree, and the positions of its nodes."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -72,28 +72,28 @@ class Source:
             self._starts.append(self._starts[-1] + len(line))
 
     def offset(self, line: int, column: int) -> int:
-        """Offset of a place, line from 1 and column (in bytes) from 0."""
+        """Offset of a position: line from 1, column (in bytes) from 0."""
         return self._starts[line - 1] + column
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Offsets of a node's first byte and behind its last."""
+        """Offsets of a node: of its first byte, and of the byte after its last."""
         last, column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         return self.offset(node.lineno, node.col_offset), self.offset(last, column)
 
     def text(self, node: ast.expr | ast.stmt) -> str:
-        """What stands there."""
+        """The source text of a node."""
         start, end = self.span(node)
         return self.content[start:end].decode()
 
 
 def edits(source: Source) -> Iterator[Edit]:
-    """Every fault of a module; annotations, decorators, docstrings and f-strings are left alone."""
+    """Every fault of a module, except in annotations, decorators, docstrings and f-strings."""
     for node in _nodes(source.tree):
         yield from _of_expression(source, node) if isinstance(node, ast.expr) else _of_statement(source, node)
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that are run, depth first; places within f-strings are not known to Python 3.11."""
+    """Nodes that run, depth first. Not in f-strings: Python 3.11 knows no positions there."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
             continue
@@ -124,7 +124,7 @@ def _of_statement(source: Source, node: ast.AST) -> Iterator[Edit]:
 
 
 def _is_effect(node: ast.AST) -> bool:
-    """Whether a statement does something but bind names."""
+    """Whether a statement does more than bind names."""
     if isinstance(node, ast.Assign):
         return any(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
     return isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
@@ -136,22 +136,22 @@ def _replaced(source: Source, node: ast.expr | ast.stmt, text: str, kind: str) -
 
 
 def _negated(source: Source, test: ast.expr) -> Iterator[Edit]:
-    """A condition that has no operator of its own, the other way round."""
+    """The negation of a condition without an operator of its own."""
     if not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp):
         yield _replaced(source, test, f"not ({source.text(test)})", "condition")
 
 
 def _of_expression(source: Source, node: ast.expr) -> Iterator[Edit]:
     if isinstance(node, ast.Compare):
-        left = [node.left, *node.comparators]
-        for operator, before, after in zip(node.ops, left, node.comparators, strict=False):
-            pattern, others = COMPARISONS[type(operator)]
-            for other in others:
-                yield from _between(source, before, after, pattern, other, "comparison")
+        left_operands = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, left_operands, node.comparators, strict=False):
+            pattern, replacements = COMPARISONS[type(operator)]
+            for replacement in replacements:
+                yield from _between(source, left, right, pattern, replacement, "comparison")
     elif isinstance(node, ast.BoolOp):
-        was, other = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-        for before, after in zip(node.values, node.values[1:], strict=False):
-            yield from _between(source, before, after, was, other, "logic")
+        word, opposite = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+        for left, right in zip(node.values, node.values[1:], strict=False):
+            yield from _between(source, left, right, word, opposite, "logic")
     elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         yield from _between(source, node.left, node.right, *ARITHMETIC[type(node.op)], "arithmetic")
     elif isinstance(node, ast.UnaryOp):
@@ -166,12 +166,12 @@ def _of_expression(source: Source, node: ast.expr) -> Iterator[Edit]:
         yield from _slice(source, node)
 
 
-def _between(source: Source, left: ast.expr, right: ast.expr, pattern: str, other: str, kind: str) -> Iterator[Edit]:
+def _between(source: Source, left: ast.expr, right: ast.expr, pattern: str, new: str, kind: str) -> Iterator[Edit]:
     """Another operator between two operands."""
     first, last = source.span(left)[1], source.span(right)[0]
-    found = re.search(pattern, source.content[first:last].decode())
-    if found:
-        yield Edit(kind, first + found.start(), first + found.end(), other)
+    match = re.search(pattern, source.content[first:last].decode())
+    if match:
+        yield Edit(kind, first + match.start(), first + match.end(), new)
 
 
 def _unary(source: Source, node: ast.UnaryOp) -> Iterator[Edit]:
@@ -183,7 +183,7 @@ def _unary(source: Source, node: ast.UnaryOp) -> Iterator[Edit]:
 
 
 def _constant(source: Source, node: ast.Constant) -> Iterator[Edit]:
-    """Another constant: numbers, truth values and words; sentences are what people read."""
+    """Another number, truth value or word. Sentences stay: only people read them."""
     value = node.value
     if isinstance(value, bool):
         yield _replaced(source, node, str(not value), "constant")
@@ -198,7 +198,7 @@ def _constant(source: Source, node: ast.Constant) -> Iterator[Edit]:
 
 
 def _call(source: Source, node: ast.Call) -> Iterator[Edit]:
-    """Another function of the same kind; the first two arguments swapped."""
+    """The opposite function; the first two arguments swapped."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if name in OPPOSITES:
         end = source.span(node.func)[1]
@@ -210,7 +210,7 @@ def _call(source: Source, node: ast.Call) -> Iterator[Edit]:
 
 
 def _slice(source: Source, node: ast.Slice) -> Iterator[Edit]:
-    """Bounds off by one; those that are numbers are constants already."""
+    """Bounds off by one. Bounds that are numbers change as constants."""
     for bound, shift in ((node.lower, "+ 1"), (node.upper, "- 1")):
         if bound is not None and not isinstance(bound, ast.Constant | ast.UnaryOp):
             yield _replaced(source, bound, f"({source.text(bound)}) {shift}", "slice")

@@ -1,4 +1,4 @@
-"""Which mutants there are, and which are chosen: equal sources and seeds give equal mutants."""
+"""All mutants of the code, and the random draw among them. Equal sources and seeds give equal mutants."""
 
 import ast
 import hashlib
@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.mutants.operators import Edit, Source, edits
 from benchmarks.mutants.sql import sql_edits
 
-# Groups of modules and their shares of the mutants, in the order in which they are run; no module of optimizer, sources
-# and execution is left out, and none is in two.
+# Number of mutants and modules of each group, in the order of the run. Every module of optimizer, sources and execution
+# is in exactly one group.
 GROUPS: dict[str, tuple[int, str]] = {
     "stages": (35, "optimizer/stages/**/*.py"),
     "planning": (10, "optimizer/planning/*.py"),
@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[int, str]] = {
     "run": (15, "optimizer/*.py"),
     "execution": (40, "execution/*.py"),
 }
-# One in so many of these kinds is drawn: there are many, and the tests see nearly all.
+# Only every fourth or second fault of these kinds can be drawn: there are many, and the tests find nearly all.
 _RARE = {"word": 4, "arguments": 2}
 
 
@@ -37,17 +37,17 @@ class Mutant:
     Parameters
     ----------
     name : str
-        Of ten hexadecimal digits, the same while the function's faults are.
+        Ten hexadecimal digits; the same as long as the faulty line and its function keep their text and name.
     module : str
         The file, from the root of the checkout.
     function : str
-        Where it is, with the classes and functions around it; empty at the top.
+        The function of the fault, after the classes and functions that contain it; empty at the top level.
     first, last : int
-        Lines of the statement that has the fault, as they are without it.
+        Lines of the faulty statement, in the source without the fault.
     was, becomes : str
-        The changed stretch with the rest of its lines, without indentation.
+        The changed lines before and after, without indentation.
     at_import : bool
-        Whether the line is run when the module is imported.
+        Whether the line runs when the module is imported.
     """
 
     name: str
@@ -69,20 +69,20 @@ def modules_of(root: Path, group: str) -> list[str]:
 
 
 def mutants_of(root: Path, module: str, group: str) -> list[Mutant]:
-    """Every mutant of a module, by place; some may be no program, or the same one (``is_another_program``)."""
+    """Every mutant of a module, by position; not all of them are valid (``is_another_program``)."""
     source = Source((root / module).read_bytes())
-    found = [*edits(source), *(sql_edits(source) if group == "stages" else ())]
-    seen: Counter[tuple[str, ...]] = Counter()
-    places = list(_places(source.tree))
-    return [_mutant(module, group, source, edit, places, seen) for edit in sorted(found, key=_by_place)]
+    all_edits = [*edits(source), *(sql_edits(source) if group == "stages" else ())]
+    repeats: Counter[tuple[str, ...]] = Counter()
+    statements = list(_statements(source.tree))
+    return [_mutant(module, group, source, edit, statements, repeats) for edit in sorted(all_edits, key=_position)]
 
 
-def _by_place(edit: Edit) -> tuple[int, int, str]:
+def _position(edit: Edit) -> tuple[int, int, str]:
     return edit.start, edit.end, edit.text
 
 
 def is_another_program(root: Path, mutant: Mutant) -> bool:
-    """Whether Python accepts a mutant, and it is not what it was made from."""
+    """Whether a mutant is valid Python and differs from its module in more than layout."""
     content = (root / mutant.module).read_bytes()
     try:
         return ast.dump(ast.parse(mutant.edit.applied(content))) != ast.dump(ast.parse(content))
@@ -90,20 +90,22 @@ def is_another_program(root: Path, mutant: Mutant) -> bool:
         return False
 
 
-def _places(node: ast.AST, around: tuple[str, ...] = (), runs: bool = False) -> Iterator[tuple[int, int, str, bool]]:
-    """First and last line, name and whether it is run when called, of each statement, outermost first."""
+def _statements(
+    node: ast.AST, outer: tuple[str, ...] = (), in_function: bool = False
+) -> Iterator[tuple[int, int, str, bool]]:
+    """First line, last line, name, and whether it is in a function's body, of each statement, outermost first."""
     for child in ast.iter_child_nodes(node):
-        name, called = around, runs
+        name, is_inside = outer, in_function
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
-            name = (*around, child.name)
-            called = isinstance(child, ast.FunctionDef) or runs
-            yield child.lineno, child.end_lineno or child.lineno, ".".join(name), runs
+            name = (*outer, child.name)
+            is_inside = isinstance(child, ast.FunctionDef) or in_function
+            yield child.lineno, child.end_lineno or child.lineno, ".".join(name), in_function
             body = child.body[0]
-            if called:
+            if is_inside:
                 yield body.lineno, child.end_lineno or child.lineno, ".".join(name), True
         elif isinstance(child, ast.stmt):
-            yield child.lineno, child.end_lineno or child.lineno, ".".join(name), runs
-        yield from _places(child, name, called)
+            yield child.lineno, child.end_lineno or child.lineno, ".".join(name), in_function
+        yield from _statements(child, name, is_inside)
 
 
 def _mutant(
@@ -111,13 +113,13 @@ def _mutant(
     group: str,
     source: Source,
     edit: Edit,
-    places: list[tuple[int, int, str, bool]],
-    seen: Counter[tuple[str, ...]],
+    statements: list[tuple[int, int, str, bool]],
+    repeats: Counter[tuple[str, ...]],
 ) -> Mutant:
     line, end = (source.content.count(b"\n", 0, at) + 1 for at in (edit.start, max(edit.end - 1, edit.start)))
-    holding = [place for place in places if place[0] <= line and end <= place[1]]
-    function = max((p for p in holding), key=lambda p: p[2].count(".") + bool(p[2]), default=(0, 0, "", False))[2]
-    first, last, _, runs = min(holding, key=lambda p: p[1] - p[0], default=(line, end, "", False))
+    around = [statement for statement in statements if statement[0] <= line and end <= statement[1]]
+    function = max((s for s in around), key=lambda s: s[2].count(".") + bool(s[2]), default=(0, 0, "", False))[2]
+    first, last, _, in_function = min(around, key=lambda s: s[1] - s[0], default=(line, end, "", False))
     lines = source.content.splitlines()[line - 1 : end]
     was = " ".join(text.decode().strip() for text in lines)
     before = source.content.rfind(b"\n", 0, edit.start) + 1
@@ -125,18 +127,18 @@ def _mutant(
     changed = source.content[before : edit.start] + edit.text.encode() + source.content[edit.end : after]
     becomes = " ".join(text.strip() for text in changed.decode().splitlines())
     key = (module, function, edit.kind, was, becomes)
-    seen[key] += 1
-    name = hashlib.sha256("\0".join((*key, str(seen[key]))).encode()).hexdigest()[:10]
-    return Mutant(name, module, group, function, edit.kind, first, last, was, becomes, not runs, edit)
+    repeats[key] += 1
+    name = hashlib.sha256("\0".join((*key, str(repeats[key]))).encode()).hexdigest()[:10]
+    return Mutant(name, module, group, function, edit.kind, first, last, was, becomes, not in_function, edit)
 
 
-def chosen(root: Path, mutants: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many mutants, by module and place; a change elsewhere in the code changes few of them."""
-    drawn = ((_draw(mutant.name, seed), mutant) for mutant in mutants)
-    ordered = sorted((number, m.name, m) for number, m in drawn if number % _RARE.get(m.kind, 1) == 0)
+def draw(root: Path, mutants: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
+    """``count`` mutants, by module and position. A change of other code changes few of them."""
+    numbered = ((_random_number(mutant.name, seed), mutant) for mutant in mutants)
+    ordered = sorted((number, m.name, m) for number, m in numbered if number % _RARE.get(m.kind, 1) == 0)
     valid = (mutant for _, _, mutant in ordered if is_another_program(root, mutant))
-    return sorted(islice(valid, count), key=lambda m: (m.module, *_by_place(m.edit)))
+    return sorted(islice(valid, count), key=lambda m: (m.module, *_position(m.edit)))
 
 
-def _draw(name: str, seed: int) -> int:
+def _random_number(name: str, seed: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8], "big")

@@ -1,4 +1,4 @@
-"""Faults in conditions of SQL that stand in string literals, f-strings too."""
+"""Faults in SQL conditions within string literals, also f-strings."""
 
 import re
 import tokenize
@@ -7,7 +7,7 @@ from io import BytesIO
 
 from benchmarks.mutants.operators import Edit, Source
 
-# A literal with one of these is SQL that decides something; messages are sentences.
+# A literal that matches is an SQL condition, not a message.
 _CONDITION = re.compile(r"\bIS (NOT )?NULL\b|\bNOT \w|\bBETWEEN\b|\bAND\b|\bOR\b|[a-z0-9)] (=|<>|<=|>=|<|>) [a-z0-9'(]")
 _SKIPPED = re.compile(r"\{[^}]*\}|BETWEEN \S+ AND|RLIKE '[^']*'|->")
 _QUOTED = re.compile(r"'[^']*'")
@@ -24,7 +24,7 @@ _FAULTS = (
 
 
 def sql_edits(source: Source) -> Iterator[Edit]:
-    """Every fault of a module's conditions in SQL."""
+    """Every fault of the SQL conditions of a module."""
     for token in tokenize.tokenize(BytesIO(source.content).readline):
         if token.type != tokenize.STRING or token.string.startswith(('"""', "'''")) or not token.string.isascii():
             continue
@@ -34,13 +34,13 @@ def sql_edits(source: Source) -> Iterator[Edit]:
 
 
 def _faults(text: str) -> Iterator[tuple[str, int, int, str]]:
-    sentences = [found for found in _QUOTED.finditer(text) if re.search(r"\s", found[0])]
-    skipped = [found.span() for found in (*_SKIPPED.finditer(text), *sentences)]
+    sentences = [match for match in _QUOTED.finditer(text) if re.search(r"\s", match[0])]
+    skipped = [match.span() for match in (*_SKIPPED.finditer(text), *sentences)]
     for kind, pattern in _FAULTS:
-        for found in pattern.finditer(text, 1, len(text) - 1):
-            start, end = found.span(1)
+        for match in pattern.finditer(text, 1, len(text) - 1):
+            start, end = match.span(1)
             if not any(first < end and start < last for first, last in skipped):
-                yield kind, start, end, _OPPOSITES.get(found[1]) or _constant(found[1])
+                yield kind, start, end, _OPPOSITES.get(match[1]) or _constant(match[1])
 
 
 def _constant(text: str) -> str:

@@ -57,7 +57,7 @@ _BEFORE_INPUT = (
 )
 _DOUBTS = ("contradicts", "left_out", "broken")  # standings of input that makes the plan doubtful, the worst first
 SHOWN = 8  # findings that a page shows; the tables ``findings`` and ``input_findings`` have all
-_MOST_SINGLE_LINES = 3  # findings of one kind; with more, one line stands for all
+_MOST_SINGLE_LINES = 3  # findings of one kind; with more, there is one line for all
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _grouped_lines(findings: Iterable[FindingRow]) -> list[FindingLine]:
 
 
 def count_findings(lines: Iterable[FindingLine]) -> int:
-    """The number of findings that the lines stand for."""
+    """The number of findings in all lines."""
     return sum(line.count for line in lines)
 
 

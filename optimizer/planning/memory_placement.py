@@ -130,7 +130,7 @@ class MemoryPlacement:
         """Cluster by cluster."""
         return self._with({c: _reduced_to_limits(self.fleet[c], cluster, settings) for c, cluster in clusters.items()})
 
-    def restore_left(self, left: Mapping[str, LeftForDisk]) -> "MemoryPlacement":
+    def restore_left_for_disk(self, left: Mapping[str, LeftForDisk]) -> "MemoryPlacement":
         """By topic and partition."""
         restored = {}
         for c, left_in_cluster in left.items():

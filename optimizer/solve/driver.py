@@ -67,7 +67,7 @@ def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]
     placement, clusters = _reduce_to_limits(placement, clusters, settings)
     tables, left_for_disk = placement.result_tables(clusters, settings)
     if left_for_disk:
-        placement = placement.restore_left(left_for_disk)
+        placement = placement.restore_left_for_disk(left_for_disk)
         clusters = {c: replace(cluster, left_for_disk=left_for_disk.get(c)) for c, cluster in clusters.items()}
         clusters = _with_current_loads(placement, clusters)
         tables, left_for_disk = placement.result_tables(clusters, settings)

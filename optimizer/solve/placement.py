@@ -61,7 +61,7 @@ class FleetPlacement(Protocol):
     def reduce_to_limits(self, clusters: Clusters, settings: Settings) -> Self:
         """Give partitions that the limits of these clusters leave for a later run their old lists."""
 
-    def restore_left(self, left: Mapping[str, LeftForDisk]) -> Self:
+    def restore_left_for_disk(self, left: Mapping[str, LeftForDisk]) -> Self:
         """Give these partitions their old lists, or their second choices."""
 
     def partition_classes(self, clusters: Clusters) -> Mapping[str, Classes]:

@@ -117,7 +117,7 @@ class Attempt:
 
     def refuse(self, refused: Refusals, stage: str) -> None:
         """Record why a stage stops clusters. If it refuses one that has a plan, the attempt starts, unless the reason
-        is wrong use.
+        is a usage error.
         """
         self.verdicts |= {cluster: of_error(error, stage) for cluster, error in refused.items()}
         if any(

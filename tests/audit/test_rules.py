@@ -411,7 +411,7 @@ def test_copies_of_a_wave(most: int | None, waves: list[list[int]], broken: set[
 
 
 def test_one_partition_may_copy_more_than_a_wave_may_start() -> None:
-    """Also beside others of which only the order changes."""
+    """Also next to partitions that only change their order."""
     limits = replace(LIMITS, max_moves_per_wave=1)
     rows = [P, partition(1, 1, 2, 3)]
     report = audit(LIVING, rows, {0: [4, 5, 3], 1: [2, 1, 3]}, waves=[[0, 1]], limits=limits)

@@ -1,4 +1,4 @@
-"""Whether plans are what they were: what a digest sees, what is told to differ, and records that are not there."""
+"""Whether plans have changed: what a digest notices, which differences are reported, and missing records."""
 
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ BEFORE = recorded(reason="a", size_bytes="b")
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "expected"),
     [
         (BEFORE, []),
         (recorded(size_bytes="b", reason="a"), []),
@@ -99,9 +99,9 @@ BEFORE = recorded(reason="a", size_bytes="b")
         ({}, ["c moves: gone: (rows), reason, size_bytes", "c waves: gone: (rows)"]),
     ],
 )
-def test_what_differs_is_told_by_table(after: Digests, told: list[str]) -> None:
-    """A column that is new or gone is told apart from one whose values changed; so are tables and clusters."""
-    assert list(differences(BEFORE, after)) == told
+def test_differences_are_reported_by_table(after: Digests, expected: list[str]) -> None:
+    """New columns, missing columns and changed values are reported separately, for tables and clusters too."""
+    assert list(differences(BEFORE, after)) == expected
 
 
 @pytest.fixture
@@ -141,6 +141,6 @@ def test_a_record_that_is_not_there_is_named_before_anything_is_planned(
     plans.clear()
     with pytest.raises(SystemExit, match="2"):
         main(["compare", "--file", str(file)])
-    told = capsys.readouterr().err
-    assert f"{file} has no record of M: " in told
-    assert f"python -m benchmarks.as_before record --only M --file '{file}'\n" in told
+    message = capsys.readouterr().err
+    assert f"{file} has no record of M: " in message
+    assert f"python -m benchmarks.as_before record --only M --file '{file}'\n" in message

@@ -1,4 +1,4 @@
-"""The fuzz of inputs and of plans, in its short form; ``python -m benchmarks.fuzz`` is the long one."""
+"""Random tests of inputs and plans, in the short form; ``python -m benchmarks.fuzz`` is the long form."""
 
 from collections import Counter
 
@@ -7,34 +7,34 @@ from pyspark.sql import SparkSession
 
 from benchmarks.fuzz import clusters, fleet, inputs
 from benchmarks.fuzz.folders import folder
-from benchmarks.fuzz.mutate import WAYS
-from benchmarks.fuzz.odd_clusters import full_cluster, odd_cluster
+from benchmarks.fuzz.mutate import MUTATIONS
+from benchmarks.fuzz.unusual_clusters import full_cluster, unusual_cluster
 from sources.record import Record
 
 pytestmark = pytest.mark.all_only
 
 
 def test_a_whole_folder_is_read_as_it_was_written() -> None:
-    """Every source in each of its forms gives what the cluster has, and nothing that contradicts another."""
+    """Every source, in each of its forms, gives the data of the cluster, and no source contradicts another."""
     for number in range(inputs.CLUSTERS):
         whole = folder(number)
         records = [record for name, text in whole.files.items() for record in inputs.read(name, text.encode())]
-        found = inputs.structure(records)
-        assert {kind: found[kind].keys() for kind in whole.written} == whole.written
+        entries = inputs.structure(records)
+        assert {kind: entries[kind].keys() for kind in whole.written} == whole.written
         assert not [record for record in records if record.kind == "malformed"]
         assert not inputs.contradictions(records)
 
 
 def test_no_damage_to_a_file_is_silent() -> None:
-    """What a mutated folder lost is refused by its line, or shows in another source; nothing raises or hangs."""
-    found = list(inputs.cases(60 * len(WAYS), seed=1))
-    bad = [(case.verdict, case.way, case.file, case.lost) for case in found if case.verdict in inputs.BAD]
+    """Missing data is reported by a line, or contradicts another source. Nothing raises or hangs."""
+    read_cases = list(inputs.cases(60 * len(MUTATIONS), seed=1))
+    bad = [(case.verdict, case.mutation, case.file, case.lost) for case in read_cases if case.verdict in inputs.BAD]
     assert not bad, bad
-    assert Counter(case.verdict for case in found)[inputs.SAID] > len(found) / 3
+    assert Counter(case.verdict for case in read_cases)[inputs.REPORTED] > len(read_cases) / 3
 
 
-def test_losses_that_are_silent_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that passes over what it can't read, that raises or that takes long is told from one that says so."""
+def test_silent_losses_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader fails if it skips unreadable lines silently, raises or takes long. Reporting them is no failure."""
     read = inputs.read
 
     def quiet(name: str, content: bytes) -> list[Record]:
@@ -45,20 +45,20 @@ def test_losses_that_are_silent_are_seen(monkeypatch: pytest.MonkeyPatch) -> Non
 
     whole, name = folder(0), "in_flight-0"
     damaged = whole.files[name].replace("adding", "ading").encode()
-    assert inputs.judge(name, damaged, [], whole)[0] == inputs.SAID
+    assert inputs.judge(name, damaged, [], whole)[0] == inputs.REPORTED
     monkeypatch.setattr(inputs, "read", quiet)
     assert inputs.judge(name, damaged, [], whole)[0] == inputs.SILENT
-    monkeypatch.setattr(inputs, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(inputs, "MAX_SECONDS", -1.0)
     assert inputs.judge(name, damaged, [], whole)[0] == inputs.SLOW
     monkeypatch.setattr(inputs, "read", fails)
     assert inputs.judge(name, damaged, [], whole)[0] == inputs.RAISED
 
 
-def test_plans_of_odd_clusters_hold() -> None:
-    """Bounds lie below all placements, plans among them; waves, disks and rollbacks pass the separate checker."""
-    found = list(clusters.cases(30, seed=7))
-    assert not [case for case in found if case.verdict != clusters.FINE]
-    assert sum(case.searched for case in found) > 25
+def test_plans_of_unusual_clusters_are_correct() -> None:
+    """No placement copies less than the bound. Waves, disks and rollbacks pass the separate checker."""
+    checked = list(clusters.cases(30, seed=7))
+    assert not [case for case in checked if case.verdict != clusters.FINE]
+    assert sum(case.searched for case in checked) > 25
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,23 @@ def test_plans_of_odd_clusters_hold() -> None:
     [
         pytest.param(1001025, id="every replica is decided: the rest has no option"),
         pytest.param(1000376, id="no order of copies for three partitions"),
-        pytest.param(1002536, id="a reorder in the wave of one partition with too many copies"),
+        pytest.param(1002536, id="a reorder in the wave of a single partition with too many copies"),
         pytest.param(1004461, id="shorter lists that would name a dead broker"),
     ],
 )
 def test_clusters_that_once_failed_are_fine(seed: int) -> None:
     """Failures that the long form found stay fixed."""
-    assert clusters.check(odd_cluster(seed), seed).verdict == clusters.FINE
+    assert clusters.check(unusual_cluster(seed), seed).verdict == clusters.FINE
 
 
-def test_plans_of_full_racks_hold() -> None:
-    """The audit refuses no plan of a cluster whose racks are too small or full, or have a broker each."""
+def test_plans_of_full_racks_pass_the_audit() -> None:
+    """Also if racks are too small or full, or have one broker each, the audit refuses no plan."""
     assert not [case for case in clusters.cases(40, 7, full_cluster) if case.verdict != clusters.FINE]
 
 
 def test_sources_that_contradict_each_other_break_a_rule(spark: SparkSession) -> None:
-    """A folder that lost something which another source still names breaks a rule that it did not break before."""
-    found = list(fleet.contradictions(24, seed=1))
-    silent = [(one.case.way, one.case.file, one.case.lost) for one in fleet.unreported(spark, found)]
-    assert not silent, silent
+    """If another source still names the missing data, the folder breaks a rule that the original keeps."""
+    folders = list(fleet.contradictions(24, seed=1))
+    cases = [folder.case for folder in fleet.unreported(spark, folders)]
+    unreported = [(case.mutation, case.file, case.lost) for case in cases]
+    assert not unreported, unreported

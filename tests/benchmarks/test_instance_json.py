@@ -76,7 +76,7 @@ def test_unreadable_entries_say_why(text: str, reason: str) -> None:
 
 
 def test_recognises() -> None:
-    """An instance is told from other JSON by its fields."""
+    """An instance differs from other JSON by its fields."""
     assert recognises(_text(brokers=[BROKER], partitions=[PARTITION]))
     assert not recognises('{"version": 1, "partitions": []}')
     assert not recognises("Topic: t\tPartition: 0")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.all_only
 
 
 def shuffled_plan(instance: dict[str, Any], seed: int) -> dict[str, Any]:
-    """A plan that moves some replicas anywhere and turns some lists round: good and bad alike."""
+    """A plan that moves some replicas anywhere and reorders some lists; it may be good or bad."""
     random = np.random.default_rng(seed)
     ids = [b["id"] for b in instance["brokers"]]
     rows = []

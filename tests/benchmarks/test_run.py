@@ -127,7 +127,7 @@ def test_refused(finished_run: Path, tmp_path: Path) -> None:
 
 
 def test_missing_instance(tmp_path: Path) -> None:
-    """A missing instance is wrong use."""
+    """A missing instance is a usage error."""
     command = [sys.executable, str(HOME / "benchmarks/run.py"), "nowhere.json", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -153,7 +153,7 @@ def test_tables_without_spark(finished_run: Path) -> None:
 
 
 def test_report(finished_run: Path, tmp_path: Path) -> None:
-    """The report shows the plan beside Kafka's default, and a failed run as failed."""
+    """The report compares the plan with Kafka's default, and shows a failed run as failed."""
     out = tmp_path / "out"
     call(finished_run, out)
     case = read_case(tiny())

@@ -69,7 +69,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ),
         (
             {"clusters": [{"id": "a", "input": "x"}], "policy": {"only": "racks", "rack_policy": "none"}},
-            "remove one of the two settings",
+            "remove one of the two",
         ),
         ({"policy": {"topics": ["("]}}, r"topics: '\(' is not a regular expression"),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is not a regular expression"),

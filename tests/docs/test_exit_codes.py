@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT
 
 # The word for each refusal in a list.
 OF_RUNS: dict[type[BallastError], str] = {QualityGateFailed: "gate", AuditFailed: "audit", AlreadyApproved: "approved"}
-OF_COMMANDS: dict[type[BallastError], str] = {Refused: "in the way"}
+OF_COMMANDS: dict[type[BallastError], str] = {Refused: "the message lists the problems"}
 
 
 def of_help(text: str) -> dict[int, str]:

@@ -54,7 +54,7 @@ def test_racks_are_runs_of_columns() -> None:
 
 @pytest.mark.parametrize(("n_brokers", "hovers", "labels"), [(40, 40, 40), (41, 41, 0), (150, 150, 0), (151, 0, 0)])
 def test_many_brokers_have_no_room_for_words(n_brokers: int, hovers: int, labels: int) -> None:
-    """Up to 40 brokers have their ids below, up to 150 tell their load where they are pointed at."""
+    """Up to 40 brokers have their ids below; up to 150 show their load under the mouse pointer."""
     drawn = chart(n_brokers, "Replicas")
     assert [len(panel.hover) for panel in drawn.panels] == [hovers] * 3
     assert len(drawn.labels) == labels
@@ -68,5 +68,5 @@ def test_what_nobody_has_is_not_drawn() -> None:
 
 
 def test_a_column_says_whose_it_is() -> None:
-    """Pointed at, a column tells the broker and its load."""
+    """Under the mouse pointer, a column shows the broker and its load."""
     assert [column.title for column in chart(2, "Disk").panels[0].hover] == ["0: 0 B", "1: 91.00 GB"]

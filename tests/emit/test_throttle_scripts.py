@@ -21,7 +21,7 @@ SECRET = {"ssl.keystore.password": "x"}
 
 
 class Fake:
-    """A cluster in a file, and the documents of a plan beside stand-ins of Kafka's tools."""
+    """A cluster in a file, the documents of a plan, and replacements of Kafka's tools."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -122,7 +122,7 @@ def test_no_throttle_comes_off_over_a_running_copy(fake: Fake, partition: str) -
 
 
 def test_without_an_answer_nothing_is_touched(fake: Fake) -> None:
-    """Where nobody can tell whether copies run the script ends with 1 and the reason."""
+    """If the script can't find out whether copies run, it ends with 1 and the reason."""
     fake.set(CAREFUL)
     result = fake.run("unthrottle-careful.sh", KAFKA_REASSIGN="no-such-tool")
     assert result.returncode == 1
@@ -141,7 +141,7 @@ def test_a_deleted_topic_is_no_obstacle(fake: Fake) -> None:
 
 
 def test_a_folder_that_was_put_aside_is_enough(fake: Fake) -> None:
-    """Without the reassignment beside it the script does the same, one by one, and says nothing of it."""
+    """Without the reassignment file next to it the script does the same step by step, and reports nothing about it."""
     (fake.home / "c/wave-01/reassignment.json").unlink()
     fake.set(CAREFUL)
     fake.state["running"] = ["stays-1"]

@@ -69,7 +69,7 @@ def test_an_approval_is_printed_and_stored(commands: Commands) -> None:
 
 @pytest.mark.parametrize("manifest", ["0" * 7, "0" * 65, "ABCDEF01", "0000000g"])
 def test_a_manifest_is_named_by_eight_characters_or_more(commands: Commands, manifest: str) -> None:
-    """Fewer than 8, more than 64 and other characters are wrong use, for wave too."""
+    """Fewer than 8, more than 64 and other characters are usage errors, for wave too."""
     for words in (("approve",), ("wave", "status", "--wave", "1")):
         assert commands.run(*words, "--manifest", manifest).code == 2
 
@@ -86,7 +86,7 @@ def test_without_a_name_this_user_approves(commands: Commands) -> None:
         (DeltaError("log\nis torn"), 1, "DeltaError: log is torn"),
         (KeyboardInterrupt(), 1, "interrupted; run the same command again to continue"),
         (StillMoving("x"), 4, "x"),
-        (Refused("a", "b"), 3, "2 problems are in the way:\n- a\n- b"),
+        (Refused("a", "b"), 3, "2 problems to fix first:\n- a\n- b"),
         (Refused("a"), 3, "a"),
     ],
 )
@@ -141,7 +141,7 @@ def test_bootstrap_servers_come_from_the_file(commands: Commands, tmp_path: Path
 
 @pytest.mark.parametrize("number", ["-1", "x", "1.5"])
 def test_a_wave_is_a_number(commands: Commands, number: str) -> None:
-    """Any other value is wrong use."""
+    """Any other value is a usage error."""
     with pytest.raises(SystemExit) as ended:
         commands.run("wave", "status", f"--wave={number}")
     assert ended.value.code == 2

@@ -170,7 +170,7 @@ def test_status_reports_state_throttles_holder_and_problems(scene: Scene) -> Non
     assert re.fullmatch(
         r"wave 1 of run r holds the cluster \(.*, process \d+; held at \d{4}-\d\d-\d\d \d\d:\d\d UTC\)", held
     )
-    foreign = "in the way: 1 other partition is being reassigned: other-0; wait until it is done, or cancel it"
+    foreign = "problem: 1 other partition is being reassigned: other-0; wait until it is done, or cancel it"
     moving = ["wave 1 of 2: 1 partition, 1 in flight", "throttles set: 5 of 5"]
     assert scene.lines == [
         *("wave 1 of 2: 1 partition, 1 not started", "throttles set: 0 of 5", "no wave holds the cluster"),

@@ -1,4 +1,4 @@
-"""The options of ./ballast: wrong use, and suggestions."""
+"""The options of ./ballast: usage errors, and suggestions."""
 
 import pytest
 

@@ -116,7 +116,7 @@ CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
     ),
     "two documents": (
         spoil,
-        "2 problems are in the way:\n- wave-01/throttle.json is missing from table documents; plan again\n"
+        "2 problems to fix first:\n- wave-01/throttle.json is missing from table documents; plan again\n"
         "- wave-01/rollback.json ",
     ),
     "a manifest of another release": (
@@ -143,7 +143,7 @@ def test_what_was_changed_is_refused_by_its_name(warehouse: Warehouse, case: str
 
 
 def test_a_wave_that_is_not_planned_is_refused(warehouse: Warehouse) -> None:
-    """It is wrong use; the message names the existing waves."""
+    """It is a usage error; the message names the existing waves."""
     with pytest.raises(ConfigError, match=r"no wave 3: it has waves 1 to 2$"):
         wave_documents(warehouse, load_plan(warehouse), 3)
 

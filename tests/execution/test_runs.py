@@ -221,7 +221,7 @@ def test_the_message_for_an_unknown_run_refers_to_the_jobs_log(
 
 
 def test_without_tables_the_remedy_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder without a warehouse is wrong use."""
+    """A folder without a warehouse is a usage error."""
     assert main(["show", "--warehouse", str(tmp_path / "nowhere")]) == 2
     assert "give the warehouse of the run with --warehouse" in capsys.readouterr().err
     assert os.listdir(tmp_path) == []

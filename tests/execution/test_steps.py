@@ -95,7 +95,7 @@ def test_a_preflight_reports_its_checks(scene: Scene) -> None:
     scene.step.preflight()
     assert scene.lines == [
         "Kafka's tools have version 4.3.1",
-        "nothing is in the way of wave 1 of 2: 1 partition, 1 not started",
+        "no problem found for wave 1 of 2: 1 partition, 1 not started",
     ]
     unknown = {**scene.step.plan.manifest, "topic_ids": {"stays": None}}
     replace(scene.step, plan=replace(scene.step.plan, manifest=unknown)).preflight()

@@ -36,7 +36,7 @@ METRICS = """observed_at,topic,partition,size_bytes,in_bytes_per_s
 2026-01-31T01:00:00Z,t,1,300000000,30
 """
 TORN = DESCRIBE.replace("Replicas: 2,1", "Replicas: 2,2")
-# Of the tables, without those that tell of attempts and of code.
+# Of the tables, without those about attempts and code.
 TABLES = sorted(set(schemas.ALL) - {"runs", "verdicts"})
 
 

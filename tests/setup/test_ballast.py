@@ -25,7 +25,7 @@ def test_help_lists_the_commands(tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("usage: ballast [-h] COMMAND ...\n")
     assert [name for name in COMMANDS if f"\n    {name:8}  {COMMANDS[name]}\n" not in result.stdout] == []
-    assert "exit codes: 0 done, 1 failed, 2 wrong use" in result.stdout
+    assert "exit codes: 0 done, 1 failed, 2 usage or configuration error" in result.stdout
 
 
 @pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)

@@ -88,7 +88,7 @@ def test_help_lists_the_jobs(jobs: Path) -> None:
     result = submit(jobs, "--help")
     assert result.returncode == 0
     assert "  leave  Ends with the exit code of its option.\n" in result.stdout
-    assert "exit codes: 0 done, 1 failed, 2 wrong use" in result.stdout
+    assert "exit codes: 0 done, 1 failed, 2 usage or configuration error" in result.stdout
 
 
 def test_help_of_a_job(jobs: Path) -> None:

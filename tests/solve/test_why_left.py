@@ -52,7 +52,7 @@ def far_pins() -> Cluster:
 
 def test_rounds_that_end_too_soon_are_reported() -> None:
     """A shard of two brokers takes at most one of the partitions off the dead broker, and there are three rounds: what
-    waits keeps its list, its replica outside its pin is told to need more rounds, and all of it is unexplained."""
+    waits keeps its list, its replica outside its pin is reported to need more rounds, and all of it is unexplained."""
     cluster = far_pins()
     plan, findings = planned(cluster, FEW)
     kept = np.flatnonzero((plan.placement.fleet[ID].current == cluster.partitions.replicas).all(axis=1)).tolist()
@@ -76,8 +76,8 @@ def test_one_shard_leaves_nothing_to_more_rounds() -> None:
 
 
 def full_disks(capacity_bytes: int) -> Cluster:
-    """A broker to empty that holds 850 and 50 bytes, beside two that hold 550 and 500; 450 of the 550 are to be on two
-    brokers."""
+    """Broker 0 is to be emptied and has 850 and 50 bytes; the others have 550 and 500. The partition of 450 bytes is to
+    be on two brokers."""
     brokers = replace(
         make_brokers([0, 1, 2], draining=(0,)), disk_capacity_bytes=np.array([10**4, *[capacity_bytes] * 2])
     )
@@ -87,14 +87,14 @@ def full_disks(capacity_bytes: int) -> Cluster:
 
 
 def test_disks_without_room_are_reported() -> None:
-    """Up to 900 bytes on a disk: what fits goes, and whatever does not is told to lack room, with how much of it there
+    """Up to 900 bytes on a disk: what fits moves, and the rest is reported to lack room, with how much of it there
     is; no limit on moves is blamed."""
     plan, findings = planned(full_disks(1000))
     current = plan.placement.fleet[ID].current
     assert current[[0, 1, 2, 4]].tolist() == [[0, -1], [1, -1], [2, -1], [1, -1]]
     assert current[3, 0] in (1, 2)
-    told = fields(findings, [*LEFT, FindingCode.LIMITED], "cause", "partition", "broker_id", "amount", "limit")
-    assert told == {
+    reported = fields(findings, [*LEFT, FindingCode.LIMITED], "cause", "partition", "broker_id", "amount", "limit")
+    assert reported == {
         (FindingCode.NOT_EMPTIED, Cause.NO_DISK_ROOM, 0, 0, None, None),
         (FindingCode.NOT_RESIZED, Cause.NO_DISK_ROOM, 4, None, 1, 2),
         (FindingCode.LIMITED, Cause.NO_DISK_ROOM, None, None, 2, None),
@@ -117,7 +117,7 @@ def in_turn() -> Cluster:
 
 
 def test_copies_that_need_an_order_are_reported_if_there_is_none() -> None:
-    """In one wave a makes no room in time: x stays where it is and y as long as it is, both told as left for that."""
+    """In one wave a makes no room in time: x stays where it is and y keeps its length; both are reported as left."""
     plan, findings = planned(in_turn(), waves=1)
     assert plan.placement.fleet[ID].current.tolist() == [[2, -1], [1, -1], [0, -1], [2, -1]]
     assert fields(findings, LEFT, "cause", "topic", "partition", "broker_id", "amount", "limit") == {

@@ -34,7 +34,7 @@ from optimizer.stages.stage import Frames, Run
 from schemas.spark import conform, schema_of
 from tests.stages.tables import table
 
-# Rounds of every kind: racks mended over all racks, then shards of one rack, then over all racks again.
+# Rounds of every kind: racks repaired over all racks, then shards of one rack, then over all racks again.
 SETTINGS: Settings = build({"solver": {"shard_brokers": 6, "rack_shard_brokers": 3, "rounds": 3}})
 DEAD = 137
 SOLVED = ("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings")

@@ -21,7 +21,7 @@ from tests.stages import small_plan
 from tests.stages.tables import table
 
 GOLDEN = HOME / "tests" / "golden" / "small"
-# To write them anew: BALLAST_UPDATE_GOLDEN=1 ./run-tests.sh tests/stages/test_emit.py
+# To write them again: BALLAST_UPDATE_GOLDEN=1 ./run-tests.sh tests/stages/test_emit.py
 UPDATE = bool(os.environ.get("BALLAST_UPDATE_GOLDEN"))
 Frames = dict[str, DataFrame]
 

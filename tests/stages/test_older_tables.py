@@ -94,14 +94,14 @@ def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable
 
 
 def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
-    """Tables as commit e80bff8 made them, before findings had codes, with a row each: they grow, their rows have null
-    in what is new, and rows of today stand beside them."""
+    """Tables as commit e80bff8 made them, before findings had codes, with a row each. They get the new columns, null in
+    old rows, and accept new rows."""
     store = Store(str(tmp_path / "w"), spark)
     for name, row in OF_BEFORE.items():
         create_or_grow(spark, store.warehouse, before()[name])
         older = small_frame(spark, [{"cluster_id": "c", "run_id": "old", **row}], schema_of(before()[name]))
         older.write.format("delta").mode("append").save(store.path(name))
-    store.grow(before())
+    store.ensure_existing(before())
     added: dict[str, dict[str, Any]] = {
         "findings": {"code": "band", "broker_id": 1},
         "plan": {"reason_codes": ["balance"]},
@@ -167,7 +167,7 @@ def changed(name: str, type_: Type, *, nullable: bool) -> Table:
 def test_any_other_difference_is_refused(
     spark: SparkSession, made: Callable[[Table], Store], contract: Table, message: str
 ) -> None:
-    """The error names table, column, both forms and the remedy, and is wrong use (exit code 2); nothing is written."""
+    """The error names table, column, both forms and the remedy. Exit code 2; nothing is written."""
     store = made(contract)
     with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         store.write("brokers", brokers(spark, {}), run_id="r1")

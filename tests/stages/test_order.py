@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.fuzz.odd_clusters import OddCluster
-from benchmarks.fuzz.planning import plan_odd
+from benchmarks.fuzz.planning import plan_cluster
+from benchmarks.fuzz.unusual_clusters import UnusualCluster
 from benchmarks.rows import broker_row, partition_row
 from optimizer.configuration import build
 from optimizer.settings import Settings
@@ -36,7 +36,7 @@ def partition(topic: str, held_by: int, size: int, pin: list[int] | None) -> dic
     return partition_row([held_by], **KEY, topic=topic, pinned_brokers=pin, **rates)
 
 
-CLUSTER = OddCluster(tuple(partition(*row) for row in LISTS), tuple(broker(*row) for row in HOSTS), SETTINGS)
+CLUSTER = UnusualCluster(tuple(partition(*row) for row in LISTS), tuple(broker(*row) for row in HOSTS), SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_figures_are_those_of_what_is_planned(planned: Frames) -> None:
 
 def test_plan_in_memory_is_that_of_the_stages(planned: Frames) -> None:
     """The fuzz of clusters checks what a run plans: lists, waves, findings, documents."""
-    ours = plan_odd(CLUSTER)
+    ours = plan_cluster(CLUSTER)
     lists = {
         (row.topic, row.wave, tuple(row.proposed_replicas)) for row in planned["plan"].where("is_changed").collect()
     }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.fuzz.odd_clusters import odd_cluster
+from benchmarks.fuzz.unusual_clusters import unusual_cluster
 from benchmarks.small_fleet import instance_frames
 from optimizer.settings import ClusterInput, Settings, Solver
 from optimizer.stages.solve import solve
@@ -17,16 +17,18 @@ from tests.stages.placed import Tables, of_frames, of_process, solved_in_process
 
 CLUSTERS = 9
 # In shards of two brokers, so that owners matter; a window in which not every order of copies has room.
-IN_SHARDS: Settings = replace(odd_cluster(1000).settings, solver=Solver(shard_brokers=2, rack_shard_brokers=2))
+IN_SHARDS: Settings = replace(unusual_cluster(1000).settings, solver=Solver(shard_brokers=2, rack_shard_brokers=2))
 # At most one move, and both spreads of topics.
-LIMITED: Settings = replace(odd_cluster(3001).settings, policy=replace(odd_cluster(3001).settings.policy, max_moves=1))
+LIMITED: Settings = replace(
+    unusual_cluster(3001).settings, policy=replace(unusual_cluster(3001).settings.policy, max_moves=1)
+)
 
 
 @pytest.mark.all_only
 def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
     """Beside a smaller one, before and behind it: its terms, prices, bounds and findings are its own."""
-    odd, mine = odd_cluster(1000, IN_SHARDS), planned.cluster()
-    small = {"instance": odd.partitions, "instance_brokers": odd.brokers}
+    unusual, mine = unusual_cluster(1000, IN_SHARDS), planned.cluster()
+    small = {"instance": unusual.partitions, "instance_brokers": unusual.brokers}
     settings = replace(planned.SETTINGS, clusters=tuple(ClusterInput(id=c, input="/unused") for c in ("0", "a", "b")))
 
     def rows(table: str, *names: str) -> list[dict[str, Any]]:
@@ -44,7 +46,7 @@ def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
 @pytest.mark.parametrize(("first", "template", "shards"), [(1000, IN_SHARDS, 3), (3001, LIMITED, 1)])
 def test_both_placements_give_the_same_tables(spark: SparkSession, first: int, template: Settings, shards: int) -> None:
     """Brokers in every state, pins, limits, spreads, changed factors: every row of every table, to the last digit."""
-    clusters = {f"c{seed}": odd_cluster(seed, template) for seed in range(first, first + CLUSTERS)}
+    clusters = {f"c{seed}": unusual_cluster(seed, template) for seed in range(first, first + CLUSTERS)}
     settings = replace(template, clusters=tuple(ClusterInput(id=name, input="/unused") for name in clusters))
     frames = solve.build(instance_frames(spark, clusters), Run(spark, "fuzz", settings, "test"))
     solved = solved_in_process(

@@ -92,7 +92,7 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
     shown = {key: (list(row.replicas), row.mobility, row.fixed_reason) for key, row in instance.items()}
     assert shown == {
         ("orders", 0): ([3, 1, 2], "free", None),
-        ("orders", 1): ([4, 9], "fixed", "in flight to broker 4, which is fenced"),
+        ("orders", 1): ([4, 9], "fixed", "its reassignment cannot end: broker 4 is fenced"),
         ("orders", 2): ([9], "fixed", "leaderless"),
         ("orders", 3): ([2, 1], "fixed", "no in-sync replica"),
         ("orders.keep", 0): ([1, 2], "forced_only", "topic excluded"),
@@ -185,10 +185,10 @@ def test_topics_are_given_their_most_leaders_by_broker(spark: SparkSession, silv
 @pytest.mark.parametrize(
     ("adding", "removing", "cause", "reason"),
     [
-        (3, 1, Cause.IN_FLIGHT, "in flight"),
-        (4, 1, Cause.MOVE_CANNOT_END, "in flight to broker 4, which is fenced"),
-        (9, 1, Cause.MOVE_CANNOT_END, "in flight to broker 9, which is dead"),
-        (3, 9, Cause.IN_FLIGHT, "in flight"),
+        (3, 1, Cause.IN_FLIGHT, "its reassignment is still running"),
+        (4, 1, Cause.MOVE_CANNOT_END, "its reassignment cannot end: broker 4 is fenced"),
+        (9, 1, Cause.MOVE_CANNOT_END, "its reassignment cannot end: broker 9 is dead"),
+        (3, 9, Cause.IN_FLIGHT, "its reassignment is still running"),
     ],
 )
 def test_a_move_to_a_broker_that_is_down_has_a_cause_of_its_own(
@@ -227,7 +227,7 @@ def test_pins_are_kept_with_partitions_and_brokers(spark: SparkSession, silver: 
     assert instance["orders", 0].fixed_cause == Cause.PIN_TOO_SMALL
     assert shown["my.orders", 0] == ([2, 3], "free", None)
     assert shown["orders", 0] == ([1, 2, 3, 9], "fixed", "its pin allows only 2 brokers for 3 replicas")
-    assert shown["orders", 1] == ([1, 2, 3, 9], "fixed", "in flight to broker 4, which is fenced")
+    assert shown["orders", 1] == ([1, 2, 3, 9], "fixed", "its reassignment cannot end: broker 4 is fenced")
     assert shown["orders.keep", 0] == (None, "free", None)
 
 
@@ -240,7 +240,7 @@ def test_replication_factors_are_requested_by_topic(spark: SparkSession, silver:
     }
     assert shown == {
         ("orders", 0): (2, "free", None),
-        ("orders", 1): (2, "fixed", "in flight to broker 4, which is fenced"),
+        ("orders", 1): (2, "fixed", "its reassignment cannot end: broker 4 is fenced"),
         ("orders", 2): (1, "fixed", "leaderless"),
         ("orders", 3): (2, "fixed", "no in-sync replica"),
         ("orders.keep", 0): (2, "forced_only", "topic excluded"),
@@ -352,7 +352,7 @@ def test_only_decides_what_may_happen_to_a_partition(
     assert not brokers[2].accepts_replicas
     assert not brokers[2].accepts_leadership
     reasons = [instance[key].fixed_reason for key in keys]
-    assert reasons == ["excluded by only"] * 3 + ["topic excluded", "in flight"]
+    assert reasons == ["excluded by only"] * 3 + ["topic excluded", "its reassignment is still running"]
     assert [instance[key].fixed_cause for key in keys] == ["only"] * 3 + ["topic_excluded", "in_flight"]
     assert all(row.replication_factor == len(row.replicas) for row in instance.values())
     assert {(row.factor_cause, row.factor_refused) for row in instance.values()} == {(None, None)}

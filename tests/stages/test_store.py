@@ -245,7 +245,7 @@ def test_rows_against_the_contract_are_refused(
 
 
 def test_a_missing_table_names_the_stage_to_run(store: Store) -> None:
-    """Reading before writing says which stage to run first, and is wrong use (exit code 2)."""
+    """Reading before writing says which stage to run first, and is a usage error (exit code 2)."""
     for ask in (lambda: store.latest_version("replicas"), lambda: store.read("replicas", run_id="r1")):
         with pytest.raises(StageError, match="run the stage 'validate' first"):
             ask()

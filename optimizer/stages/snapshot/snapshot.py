@@ -194,12 +194,14 @@ def _fixed(settings: Settings) -> Column:
     usable, needed = plural("usable_brokers", "broker"), plural("replication_factor", "replica")
     pin_allows = F.expr(f"concat('its pin allows only ', {usable} , ' for ', {needed})")
     on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
-    cannot_end = F.expr("format_string('in flight to broker %d, which is %s', moving_to.broker_id, moving_to.state)")
+    cannot_end = F.expr(
+        "format_string('its reassignment cannot end: broker %d is %s', moving_to.broker_id, moving_to.state)"
+    )
     own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
     return first_cause(
         (
             (F.col("in_flight") & F.col("moving_to").isNotNull(), Cause.MOVE_CANNOT_END, cannot_end),
-            (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("in flight")),
+            (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("its reassignment is still running")),
             (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
             (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),
             (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),

@@ -1,1 +1,1 @@
-"""Stage 5, solve: the algorithm's steps on partitions that lie in Spark or in memory, and the rows of its tables."""
+"""Stage 5, solve: the algorithm's steps on partitions in Spark or in memory, and the rows of its tables."""

@@ -146,9 +146,9 @@ class SparkPlacement:
         """One Spark task for each cluster; column ``held_back`` marks partitions that are left for a later run."""
         return self._with_frame(_reduce_to_limits(self.frame, clusters, settings))
 
-    def restore_left(self, left: Mapping[str, LeftForDisk]) -> Self:
+    def restore_left_for_disk(self, left: Mapping[str, LeftForDisk]) -> Self:
         """Restore partitions by a join with their names."""
-        return self._with_frame(_restore_left(self.frame, left))
+        return self._with_frame(_restore_left_for_disk(self.frame, left))
 
     def partition_classes(self, clusters: Clusters) -> dict[str, Classes]:
         """Replicas by class, from two aggregates with few rows."""
@@ -235,7 +235,7 @@ def _reduce_to_limits(placement: DataFrame, clusters: Clusters, settings: Settin
     return joined.withColumns(chosen).drop("reduced")
 
 
-def _restore_left(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
+def _restore_left_for_disk(placement: DataFrame, left: Mapping[str, LeftForDisk]) -> DataFrame:
     """The placement with the old lists, or the second choices, of partitions that no order of copies has space for."""
     rows = [
         {"cluster_id": c, "topic": key[0], "partition": key[1], "is_left": True, "second": of_cluster.second.get(key)}

@@ -76,8 +76,10 @@ def _source_line(source: str, line: int) -> str:
 def _quarantined_by_rule(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
     """One row for each cluster, rule and severity: the number of quarantined rows, and the first of them."""
     example = F.struct("source", "line", "reason", "remedy")
-    # Each unread file has its own reason and remedy.
-    of_file = F.when((F.col("rule") == UNREADABLE_FILE) & (F.col("severity") == Severity.WARNING), example)
+    # Each unread file has its own remedy. Column ``reason`` also says what was expected, so take the parser's reason.
+    parser_reason = F.get_json_object("payload", "$.reason").alias("reason")
+    is_unread = (F.col("rule") == UNREADABLE_FILE) & (F.col("severity") == Severity.WARNING)
+    of_file = F.when(is_unread, F.struct("source", "line", parser_reason, "remedy"))
     grouped = quarantine.groupBy("cluster_id", "rule", "severity").agg(
         F.count(F.lit(1)).alias("rows"),
         F.min(example).alias("first"),
@@ -98,7 +100,7 @@ def _quarantined_by_rule(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
 
 def _describe_files(files: Sequence[Any], *, more: int) -> str:
     """The reason and the remedy of each file: pages do not show the remedy of a finding that is only noted."""
-    descriptions = [f"{file.reason.partition(': ')[2]} ({file.remedy})" for file in files]
+    descriptions = [f"{file.reason} ({file.remedy})" for file in files]
     return "; ".join([*descriptions, *([f"and {more:,} more"] if more else [])])
 
 

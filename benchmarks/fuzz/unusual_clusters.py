@@ -1,4 +1,4 @@
-"""Small clusters of every oddity, as the snapshot would hand them to the solver: rows and settings from a seed."""
+"""Small unusual clusters from a seed: rows as the snapshot writes them for the solver, and settings."""
 
 import random
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ KB = 1000  # bytes
 
 
 @dataclass(frozen=True)
-class OddCluster:
-    """Rows of ``instance`` and ``instance_brokers``, and what is asked for."""
+class UnusualCluster:
+    """Rows of ``instance`` and ``instance_brokers``, and the settings."""
 
     partitions: tuple[Row, ...]
     brokers: tuple[Row, ...]
@@ -35,17 +35,19 @@ class OddCluster:
         return {row["broker_id"]: row for row in self.brokers}
 
 
-def odd_cluster(seed: int, asked: Settings | None = None) -> OddCluster:
-    """Three to six brokers, two to six partitions; what is asked for is given, or drawn like the rest."""
+def unusual_cluster(seed: int, settings: Settings | None = None) -> UnusualCluster:
+    """Three to six brokers, up to six partitions. The settings are drawn, too, unless they are given."""
     draw = random.Random(seed)
     brokers = _brokers(draw)
-    partitions = _placed(draw, brokers)
+    partitions = _partitions(draw, brokers)
     _limit_disks(draw, brokers, partitions)
-    return _asking(draw, brokers, partitions, asked=asked, waves=(0, 0, 0, 1, 2, 3), spreads=(0.0, 0.0, 1.0, 1.5))
+    return _with_requests(
+        draw, brokers, partitions, settings=settings, waves=(0, 0, 0, 1, 2, 3), spreads=(0.0, 0.0, 1.0, 1.5)
+    )
 
 
-def full_cluster(seed: int) -> OddCluster:
-    """Three to eight brokers, six to thirty partitions, racks of any size: too small, all full, of one broker."""
+def full_cluster(seed: int) -> UnusualCluster:
+    """Three to eight brokers, six to thirty partitions. Racks are too small, full, or have one broker."""
     draw = random.Random(seed)
     sizes = draw.choice(([3, 3, 1], [2, 2, 1], [3, 2, 1], [4, 1], [2, 2, 2], [1, 1, 1], [1, 1, 1, 1, 1], [2, 1, 1, 1]))
     racks = [f"r{rack}" for rack, size in enumerate(sizes) for _ in range(size)]
@@ -59,40 +61,40 @@ def full_cluster(seed: int) -> OddCluster:
         replicas = draw.choice((side_by_side, draw.sample(range(len(racks)), factor)))
         partitions.append(_partition(draw, brokers, "t", number, replicas, draw.choice((5, 5, 1, 20)) * KB))
     _fill_disks(draw, brokers, partitions)
-    return _asking(draw, brokers, partitions, asked=None, waves=(0, 0, 0, 0, 0, 1), spreads=(0.0,))
+    return _with_requests(draw, brokers, partitions, settings=None, waves=(0, 0, 0, 0, 0, 1), spreads=(0.0,))
 
 
 def _fill_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:
-    """Disks of one size, which one rack, or every one, needs for what the rack rule asks of it."""
-    asked_bytes = sum(row["size_bytes"] * len(row["replicas"]) for row in partitions)
+    """Give all brokers a disk of the same size. It is about what the smallest rack, or every rack, needs."""
+    stored_bytes = sum(row["size_bytes"] * len(row["replicas"]) for row in partitions)
     racks = {broker["rack"] for broker in brokers}
     smallest = min(sum(broker["rack"] == rack for broker in brokers) for rack in racks)
-    mean, rack_share = asked_bytes / len(brokers), asked_bytes / len(racks) / smallest
+    mean, rack_share = stored_bytes / len(brokers), stored_bytes / len(racks) / smallest
     size = draw.uniform(mean, max(rack_share, mean)) * draw.uniform(0.9, 1.3)
     for broker in brokers:
         broker["disk_capacity_bytes"] = int(size) + 1
 
 
-def _asking(
+def _with_requests(
     draw: random.Random,
     brokers: list[Row],
     partitions: list[Row],
     *,
-    asked: Settings | None,
+    settings: Settings | None,
     waves: tuple[int, ...],
     spreads: tuple[float, ...],
-) -> OddCluster:
-    """With pins, another replication factor, and settings."""
-    _ask(draw, brokers, partitions)
-    settings = asked or _settings(draw, waves=waves, spreads=spreads)
-    _spread(settings.policy, brokers, partitions)
-    return OddCluster(tuple(partitions), tuple(brokers), settings)
+) -> UnusualCluster:
+    """Add pins, replication factors and settings."""
+    _request(draw, brokers, partitions)
+    settings = settings or _settings(draw, waves=waves, spreads=spreads)
+    _limit_topics(settings.policy, brokers, partitions)
+    return UnusualCluster(tuple(partitions), tuple(brokers), settings)
 
 
 def _brokers(draw: random.Random) -> list[Row]:
     n, first = draw.randint(3, 6), draw.choice((0, 1, 1001))
-    ways: list[list[str | None]] = [[None], ["r0", "r1"], ["r0", "r1", "r2"], draw.choices("abc", k=n)]
-    names = draw.choice(ways)
+    rack_lists: list[list[str | None]] = [[None], ["r0", "r1"], ["r0", "r1", "r2"], draw.choices("abc", k=n)]
+    names = draw.choice(rack_lists)
     racks = [names[i % len(names)] for i in range(n)]
     if draw.random() < 0.1:
         racks[draw.randrange(n)] = None
@@ -115,15 +117,15 @@ def _broker(broker_id: int, rack: str | None, kind: str) -> Row:
     )
 
 
-def _placed(draw: random.Random, brokers: list[Row]) -> list[Row]:
-    """Partitions on any brokers; those that nothing can be copied from, or that are moving, are fixed."""
+def _partitions(draw: random.Random, brokers: list[Row]) -> list[Row]:
+    """Partitions on any brokers. Those in flight, and those that can't be copied, are fixed."""
     ids = [b["broker_id"] for b in brokers]
-    most, rows = draw.choice((5, 60, 60, 5000)), []
+    max_kb, rows = draw.choice((5, 60, 60, 5000)), []
     for topic in draw.sample("abt", draw.randint(1, 3)):
         factor = draw.randint(1, min(3, len(ids)))
         for number in range(draw.randint(1, 3)):
             replicas = draw.sample(ids, factor)
-            size = draw.choice((0, 1, 1, 1)) * draw.randint(1, most) * KB
+            size = draw.choice((0, 1, 1, 1)) * draw.randint(1, max_kb) * KB
             rows.append(_partition(draw, brokers, topic, number, replicas, size))
     return sorted(rows, key=lambda row: (row["topic"], row["partition"]))[:6]
 
@@ -132,16 +134,16 @@ def _partition(draw: random.Random, brokers: list[Row], topic: str, number: int,
     state = {b["broker_id"]: b["state"] for b in brokers}
     live = [b for b in replicas if state[b] in ("alive", "draining")]
     leader = draw.choice([live[0], draw.choice(live)]) if live and draw.random() > 0.03 else None
-    waits = [b for b in replicas if state[b] == "fenced"]
-    fixed, words = None, None
+    fenced = [b for b in replicas if state[b] == "fenced"]
+    cause, reason = None, None
     if draw.random() < 0.05:
-        fixed, words = Cause.IN_FLIGHT, "in flight"
+        cause, reason = Cause.IN_FLIGHT, "its reassignment is still running"
     elif leader is None:
-        fixed, words = Cause.LEADERLESS, "leaderless"
-    elif waits:
-        fixed, words = Cause.ON_FENCED_BROKER, f"a replica on fenced broker {min(waits)}"
+        cause, reason = Cause.LEADERLESS, "leaderless"
+    elif fenced:
+        cause, reason = Cause.ON_FENCED_BROKER, f"a replica on fenced broker {min(fenced)}"
     elif draw.random() < 0.06:
-        fixed, words = Cause.TOPIC_EXCLUDED, "topic excluded"
+        cause, reason = Cause.TOPIC_EXCLUDED, "topic excluded"
     return partition_row(
         replicas,
         cluster_id=CLUSTER,
@@ -152,17 +154,17 @@ def _partition(draw: random.Random, brokers: list[Row], topic: str, number: int,
         size_bytes=size,
         in_bytes_per_s=draw.choice((0, draw.randint(0, 9), draw.randint(0, 900))),
         out_bytes_per_s=draw.randint(0, 30),
-        mobility={None: "free", Cause.TOPIC_EXCLUDED: "forced_only"}.get(fixed, "fixed"),
-        fixed_cause=fixed,
-        fixed_reason=words,
+        mobility={None: "free", Cause.TOPIC_EXCLUDED: "forced_only"}.get(cause, "fixed"),
+        fixed_cause=cause,
+        fixed_reason=reason,
         min_insync_replicas=1,
     )
 
 
 def _limit_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:
-    """Disks that nobody knows, roomy ones, and ones that are nearly full; sometimes not of every broker."""
-    room = draw.choice((None, 10.0, 1.6, 1.3, 1.1))
-    if room is None:
+    """Set the sizes of the disks: unknown, large or nearly full; sometimes unknown on some brokers."""
+    factor = draw.choice((None, 10.0, 1.6, 1.3, 1.1))
+    if factor is None:
         return
     used = {b["broker_id"]: 0 for b in brokers}
     for row in partitions:
@@ -170,45 +172,47 @@ def _limit_disks(draw: random.Random, brokers: list[Row], partitions: list[Row])
             used[broker] += row["size_bytes"]
     mean = sum(used.values()) / len(used)
     largest = max(row["size_bytes"] for row in partitions)
-    forget = draw.random() < 0.2
+    some_unknown = draw.random() < 0.2
     for broker in brokers:
-        if not (forget and draw.random() < 0.5):
-            here = draw.choice((mean, max(mean, used[broker["broker_id"]]), mean + largest))
-            broker["disk_capacity_bytes"] = int(here * room * draw.uniform(0.9, 1.2)) + 1
+        if not (some_unknown and draw.random() < 0.5):
+            usual_bytes = draw.choice((mean, max(mean, used[broker["broker_id"]]), mean + largest))
+            broker["disk_capacity_bytes"] = int(usual_bytes * factor * draw.uniform(0.9, 1.2)) + 1
 
 
-def _ask(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:
-    """A pin and another replication factor for a topic each, where brokers are enough; else as the snapshot does."""
+def _request(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:
+    """Request a pin and a replication factor, each for one topic. Requests without enough brokers: as the snapshot."""
     pinned = (
         draw.sample([b["broker_id"] for b in brokers], draw.randint(1, len(brokers))) if draw.random() < 0.25 else []
     )
     for broker in brokers:
         broker["pinned_topics"] = ["a"] if broker["broker_id"] in pinned else []
-    asked_topic, asked = (draw.choice("ab"), draw.randint(1, 4)) if draw.random() < 0.25 else ("", 0)
+    resized_topic, requested = (draw.choice("ab"), draw.randint(1, 4)) if draw.random() < 0.25 else ("", 0)
     for row in partitions:
         is_pinned = bool(pinned) and row["topic"] == "a"
         row["pinned_brokers"] = sorted(pinned) if is_pinned else None
-        room = _room(brokers, row, asked)
+        possible = _possible_brokers(brokers, row, requested)
         now = len(row["replicas"])
-        if row["mobility"] == "free" and row["topic"] == asked_topic and asked != now:
-            if room < asked:
+        if row["mobility"] == "free" and row["topic"] == resized_topic and requested != now:
+            if possible < requested:
                 row["factor_cause"] = Cause.TOO_FEW_BROKERS
-                row["factor_refused"] = f"{plural(asked, 'replica')} requested, but only {room} can hold them"
+                row["factor_refused"] = f"{plural(requested, 'replica')} requested, but only {possible} can hold them"
             else:
-                row["replication_factor"] = asked
-        if is_pinned and room < row["replication_factor"] and row["fixed_cause"] in (None, Cause.TOPIC_EXCLUDED):
-            fixed = f"its pin allows only {plural(room, 'broker')} for {plural(row['replication_factor'], 'replica')}"
-            row.update(mobility="fixed", fixed_cause=Cause.PIN_TOO_SMALL, fixed_reason=fixed, replication_factor=now)
+                row["replication_factor"] = requested
+        if is_pinned and possible < row["replication_factor"] and row["fixed_cause"] in (None, Cause.TOPIC_EXCLUDED):
+            reason = (
+                f"its pin allows only {plural(possible, 'broker')} for {plural(row['replication_factor'], 'replica')}"
+            )
+            row.update(mobility="fixed", fixed_cause=Cause.PIN_TOO_SMALL, fixed_reason=reason, replication_factor=now)
 
 
-def _room(brokers: list[Row], row: Row, asked: int) -> int:
-    """Brokers that may hold a replica after the plan; a shorter list without a pin may keep all that live."""
-    shrinks = row["pinned_brokers"] is None and asked < len(row["replicas"])
+def _possible_brokers(brokers: list[Row], row: Row, requested: int) -> int:
+    """Number of brokers that may hold a replica after the plan. A list that only shrinks may keep any live broker."""
+    shrinks = row["pinned_brokers"] is None and requested < len(row["replicas"])
     allowed = row["pinned_brokers"] or [b["broker_id"] for b in brokers]
-    may = {b["broker_id"] for b in brokers if b["accepts_replicas"]}
-    keeps = {b["broker_id"] for b in brokers if (b["state"] not in NOT_LIVE if shrinks else not b["must_empty"])}
-    stay = keeps & set(row["replicas"])
-    return len((may | stay) & set(allowed))
+    accepting = {b["broker_id"] for b in brokers if b["accepts_replicas"]}
+    keeping = {b["broker_id"] for b in brokers if (b["state"] not in NOT_LIVE if shrinks else not b["must_empty"])}
+    kept = keeping & set(row["replicas"])
+    return len((accepting | kept) & set(allowed))
 
 
 def _settings(draw: random.Random, *, waves: tuple[int, ...], spreads: tuple[float, ...]) -> Settings:
@@ -233,14 +237,16 @@ def _settings(draw: random.Random, *, waves: tuple[int, ...], spreads: tuple[flo
     return Settings(policy=policy, schedule=schedule)
 
 
-def _spread(policy: Policy, brokers: list[Row], partitions: list[Row]) -> None:
-    """The most of a topic on one broker, as ``stages.snapshot.topic_mosts`` has it; none for topics with a pin."""
+def _limit_topics(policy: Policy, brokers: list[Row], partitions: list[Row]) -> None:
+    """Set the topic limits, as ``stages.snapshot.topic_mosts`` does; topics with a pin have none."""
     sizes = live_rack_sizes(to_brokers(pd.DataFrame(brokers)))
     leading = sum(b["accepts_leadership"] for b in brokers)
     for topic in {row["topic"] for row in partitions if row["pinned_brokers"] is None}:
-        mine = [row for row in partitions if row["topic"] == topic]
-        share = sum(busiest_share(row["replication_factor"], sizes) for row in mine)
+        rows = [row for row in partitions if row["topic"] == topic]
+        share = sum(busiest_share(row["replication_factor"], sizes) for row in rows)
         most = int(np.ceil(round(policy.topic_spread * share, 6))) or None
-        led = int(np.ceil(round(policy.topic_leader_spread * len(mine) / leading, 6))) or None if leading else None
-        for row in mine:
-            row.update(topic_most_replicas=most, topic_most_leaders=led)
+        most_leaders = (
+            int(np.ceil(round(policy.topic_leader_spread * len(rows) / leading, 6))) or None if leading else None
+        )
+        for row in rows:
+            row.update(topic_most_replicas=most, topic_most_leaders=most_leaders)
