@@ -66,8 +66,8 @@ def loss_note(plan: ClusterPlan) -> str:
     unknown = int(plan.number("min_isr_unknown", "before"))
     assumed = f" min.insync.replicas is unknown for {plural(unknown, 'partition')}: 1 is assumed." if unknown else ""
     return (
-        "Partitions that take no writes with acks=all, or have no leader, if one broker or one whole rack is down. "
-        f"Worst moment: while waves run and between them, before and after the plan included.{assumed}"
+        "Counted are partitions that then take no writes with acks=all, or have no leader. Worst moment: before the "
+        f"plan, while a wave runs, between waves, or after it.{assumed}"
     )
 
 
