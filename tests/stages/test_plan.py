@@ -123,10 +123,11 @@ def test_the_summary_compares(tables: Tables) -> None:
 
 
 def test_tables_keep_their_contracts(tables: Tables) -> None:
-    """No NOT NULL column holds a null and keys are unique."""
+    """No NOT NULL column holds a null and keys are unique; only findings about waves may have no rows."""
+    assert {name for name, rows in tables.items() if not rows} <= {"wave_findings"}
     for name, rows in tables.items():
         table = schemas.ALL[name]
-        assert list(rows[0]) == [c.name for c in table.columns]
+        assert all(list(row) == [c.name for c in table.columns] for row in rows)
         assert not [c.name for c in table.columns if not c.nullable and any(row[c.name] is None for row in rows)]
         keys = [tuple(row[c] for c in table.full_key) for row in rows]
         assert len(set(keys)) == len(keys)
@@ -185,3 +186,25 @@ def test_a_plan_without_room_is_refused(spark: SparkSession, tables: Tables) -> 
     message = r"orders: clicks-1, orders: orders\.v1-1; lower .*disk_headroom \(now 0\.1\)"
     assert re.search(message, str(refused["orders"]))
     assert plan.gate({"plan": spark.createDataFrame(tables["plan"], schema)}, run) == {}
+
+
+def test_what_a_loss_would_do_follows_the_waves(spark: SparkSession) -> None:
+    """A topic of one replica takes no writes while it moves; its loss stops it as before, and one finding says so."""
+    rows = [row | {"min_insync_replicas": 2} for row in small_plan.instance()]
+    rows[1] |= {"replicas": [2], "isr": [2], "log_dirs": ["any"], "replication_factor": 1}
+    proposal = [{"topic": "clicks", "partition": 1, "replicas": [6]}]
+    changed = small_plan.inputs(spark, instance=rows, proposal=proposal)
+    tables = collect(dict(plan.build(changed, small_plan.run(spark))))
+    spark.catalog.clearCache()
+    stopped = by(tables["exposure"], "moment", "loss", "lost")
+    assert [stopped[moment, "none", ""]["writes_stopped"] for moment in ("before", "while_moving", "after")] == [
+        0,
+        1,
+        0,
+    ]
+    assert [stopped[moment, "broker", "2"]["writes_stopped"] for moment in ("before", "after")] == [1, 0]
+    assert stopped["after", "broker", "6"]["writes_stopped"] == 1
+    (finding,) = (row for row in tables["wave_findings"] if row["code"] == "stops_writes")
+    assert (finding["topic"], finding["amount"], finding["when"]) == ("clicks", 1, "during")
+    figure = by(tables["plan_summary"], "figure")["stopped_without_loss"]
+    assert (figure["before"], figure["worst_moment"], figure["after"]) == (0, 1, 0)

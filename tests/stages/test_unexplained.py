@@ -39,7 +39,7 @@ PARTITION = partition_row([3, 1], **KEY, topic="t", size_bytes=100, min_insync_r
 
 def _messages(settings: Settings, shown: float | None = None) -> list[str]:
     """What the gate says of a plan that leaves the replica on the broker to empty, and reports itself."""
-    sides = {"before": None, "baseline": None, "after": shown}
+    sides = {"before": None, "baseline": None, "after": shown, "worst_moment": None}
     figure = {**KEY, "position": 1, "figure": "unexplained", "label": "", **sides}
     tables = {"instance": [PARTITION], "instance_brokers": BROKERS, "findings": [FINDING], "plan_summary": [figure]}
     rows = [("a", name, json.dumps(row)) for name, of in tables.items() for row in of]
