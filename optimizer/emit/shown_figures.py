@@ -66,7 +66,7 @@ def loss_note(plan: ClusterPlan) -> str:
     unknown = int(plan.number("min_isr_unknown", "before"))
     assumed = f" min.insync.replicas is unknown for {plural(unknown, 'partition')}: 1 is assumed." if unknown else ""
     return (
-        "Counted are partitions that then take no writes with acks=all, or have no leader. Worst moment: before the "
+        "A partition is stopped if it takes no writes with acks=all, or has no leader. Worst moment: before the "
         f"plan, while a wave runs, between waves, or after it.{assumed}"
     )
 
