@@ -172,12 +172,14 @@ class Schedule:
     window_hours: float = 8.0
     throttle_mb_per_s: float = 50.0
     max_moves_per_wave: int = 1000
+    batch_kb: float = 16.0
 
     def __post_init__(self) -> None:
         between("schedule", {"waves": self.waves}, 0, 10_000)
         between("schedule", {"window_hours": self.window_hours}, 0.01, 24 * 365)
         between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, 0.001, 10**6)
         between("schedule", {"max_moves_per_wave": self.max_moves_per_wave}, 1, 10**7)
+        between("schedule", {"batch_kb": self.batch_kb}, 0.1, 10**5)
 
 
 @dataclass(frozen=True, kw_only=True)

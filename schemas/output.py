@@ -42,9 +42,11 @@ WAVES = Table(
         column("busiest_broker", "int", "broker with the most bytes in or out; null without copies", nullable=True),
         column("busiest_bytes", "bigint", "bytes in or out of that broker, whichever is larger"),
         column("throttle_bytes_per_s", "bigint", "throttle rate per broker and direction"),
-        column("estimated_seconds", "bigint", "estimated time at that rate, by Kafka's quota rules"),
+        column("estimated_seconds", "bigint", "expected time at that rate, by Kafka's quota rules"),
         column("below_floor", "boolean", "the rate is below the lowest rate that Kafka's throttle can enforce"),
         column("peak_disk_bytes", "bigint", "most bytes on any broker while old and new replicas exist"),
+        column("least_seconds", "bigint", "start of the interval of the time, by simulation", nullable=True),
+        column("most_seconds", "bigint", "end of the interval of the time, by simulation", nullable=True),
     ),
     key=("wave",),
 )

@@ -61,6 +61,8 @@ class WaveRow(TableRow):
     estimated_seconds: int
     below_floor: bool
     peak_disk_bytes: int
+    least_seconds: int | None = None
+    most_seconds: int | None = None
 
 
 @dataclass(frozen=True)

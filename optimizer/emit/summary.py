@@ -56,13 +56,21 @@ def execution(plan: ClusterPlan) -> str:
         return "Nothing to do: no partition changes."
     seconds = sum(row.estimated_seconds for row in plan.waves)
     rate = max(row.throttle_bytes_per_s for row in plan.waves)
-    text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying"
+    text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying{_interval(plan)}"
     if not rate:
         return f"{text}: nothing is copied."
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
+
+
+def _interval(plan: ClusterPlan) -> str:
+    """The ends of the interval, in parentheses; empty if an older release made the waves, or the time has no spread."""
+    least, most = ([getattr(row, name) for row in plan.waves] for name in ("least_seconds", "most_seconds"))
+    if None in least or None in most or human_time(sum(least)) == human_time(sum(most)):
+        return ""
+    return f" ({human_time(sum(least))} to {human_time(sum(most))})"
 
 
 def _head(plan: ClusterPlan) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Estimate the duration of a wave from the rules of Kafka's replication throttle.
+"""What the throttles of a wave meter on each broker: copies, live replication, and the rate that Kafka can enforce.
 
 Kafka measures the replication bytes of throttled partitions per broker, once as leader (limit ``L_b``) and once as
 follower (limit ``F_b``). The leader's meter also counts fetches of followers that are in sync already. A copy must be
-faster than the producers meanwhile:
+faster than the producers meanwhile, so a wave takes at least
 
     T = max_b max( out_b / (L_b - live_out_b),  in_b / (F_b - live_in_b) )
 
@@ -12,17 +12,15 @@ enforce a rate below the *floor*: about min(partitions x 1 MiB, 10 MiB) per 10 s
 
 References
 ----------
-Kafka 4.3.1: kafka.server.ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle; KIP-73. Measured on real
-clusters, the formula is right for one busy broker and small batches. With many busy brokers, copies took 1.05 to 1.33
-times as long (33.9 to 42.7 s instead of 32 s); with large producer batches of 600 KB, up to 1.9 times (22.5 s instead
-of 12 s).
+Kafka 4.3.1: kafka.server.ReplicationQuotaManager, ReplicaManager.shouldLeaderThrottle; KIP-73. Modules ``sharing`` and
+``simulate`` have the time of a wave.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Floats, Ints
+from optimizer.domain import Ints
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 
 PARTITION_FETCH_BYTES = 1 << 20  # replica.fetch.max.bytes
@@ -81,30 +79,4 @@ def traffic(changes: WaveChanges, n_brokers: int) -> Traffic:
         live_in=bytes_per_broker(copied.added, copied.in_bytes_per_s, n_brokers),
         floor_out=floor_out,
         floor_in=floor_in,
-    )
-
-
-def _slowest(volume: Ints, rate: Ints, live: Ints, floor: Ints) -> float:
-    busy = volume > 0
-    if not busy.any():
-        return 0.0
-    copy_rate: Floats = (np.maximum(rate, floor) - live)[busy].astype(np.float64)
-    if (copy_rate <= 0).any():
-        return float("inf")
-    return float((volume[busy] / copy_rate).max())
-
-
-def seconds(of: Traffic, *, leader_rate: Ints, follower_rate: Ints) -> float:
-    """Seconds until the last copy is in sync (formula 26 of docs/solver.md).
-
-    Infinite if live traffic takes the whole throttle.
-
-    Parameters
-    ----------
-    leader_rate, follower_rate : (B,) int64
-        ``leader.`` and ``follower.replication.throttled.rate``, bytes per second.
-    """
-    return max(
-        _slowest(of.out_bytes, leader_rate, of.live_out, of.floor_out),
-        _slowest(of.in_bytes, follower_rate, of.live_in, of.floor_in),
     )

@@ -5,18 +5,28 @@ import math
 import numpy as np
 import pytest
 
-from optimizer.schedule.estimate import seconds, traffic
+from optimizer.domain import Ints
+from optimizer.schedule.estimate import traffic
+from optimizer.schedule.sharing import copies_of, copy_rates, least_seconds
 from optimizer.schedule.throttle_rate import Rates, common_rate, is_below_floor, rates_per_broker
+from optimizer.schedule.wave_changes import WaveChanges
 from tests.schedule.test_waves import Row, changes_from_rows
 
 MB = 10**6
 SIZE = 105_010_000
 
 
+def seconds(changes: WaveChanges, *, leader_rate: Ints, follower_rate: Ints) -> float:
+    """The least time of a wave at these throttles."""
+    return least_seconds(
+        copies_of(changes), copy_rates(traffic(changes, 6), leader_rate=leader_rate, follower_rate=follower_rate)
+    )
+
+
 def law_seconds(rows: list[Row], rate: int) -> float:
     """Time at one rate for all brokers."""
     rates = np.full(6, rate, dtype=np.int64)
-    return seconds(traffic(changes_from_rows(rows), 6), leader_rate=rates, follower_rate=rates)
+    return seconds(changes_from_rows(rows), leader_rate=rates, follower_rate=rates)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +50,9 @@ def test_live_traffic_eats_the_throttle() -> None:
     changes = changes_from_rows([("balance", 70_700_000, 0, [1], [])])
     changes.in_bytes_per_s[:] = 2 * MB
     changes.in_sync_followers[:] = 1
-    of = traffic(changes, 6)
 
     def at(rate: int) -> float:
-        return seconds(of, leader_rate=np.full(6, rate), follower_rate=np.full(6, 10 * rate))
+        return seconds(changes, leader_rate=np.full(6, rate), follower_rate=np.full(6, 10 * rate))
 
     assert at(3 * MB) == math.inf
     assert at(4 * MB) == math.inf
@@ -52,9 +61,10 @@ def test_live_traffic_eats_the_throttle() -> None:
 
 def test_nothing_to_copy_takes_no_time() -> None:
     """A reorder takes no time and needs no throttle."""
-    of = traffic(changes_from_rows([("leader", SIZE, 0, [], [])]), 6)
+    changes = changes_from_rows([("leader", SIZE, 0, [], [])])
+    of = traffic(changes, 6)
     rates = rates_per_broker(of, copy_bytes_per_s=MB)
-    assert seconds(of, leader_rate=rates.leader, follower_rate=rates.follower) == 0
+    assert seconds(changes, leader_rate=rates.leader, follower_rate=rates.follower) == 0
     assert common_rate(of, copy_bytes_per_s=MB) == 0
 
 
@@ -68,7 +78,7 @@ def test_the_careful_rate_adds_live_traffic() -> None:
     assert rates.leader.tolist() == [MB + 400, 0, 0, 0, 0, 0]
     assert rates.follower.tolist() == [0, MB + 100, MB + 100, 0, 0, 0]
     assert common_rate(of, copy_bytes_per_s=MB) == MB + 400
-    assert seconds(of, leader_rate=rates.leader, follower_rate=rates.follower) == pytest.approx(2 * SIZE / MB)
+    assert seconds(changes, leader_rate=rates.leader, follower_rate=rates.follower) == pytest.approx(2 * SIZE / MB)
 
 
 @pytest.mark.parametrize(("rate", "below"), [(10_000, True), (104_857, False), (MB, False)])

@@ -7,7 +7,9 @@ from pyspark.sql import types as T
 from optimizer.domain import Ints
 from optimizer.planning.arrays import replica_matrix
 from optimizer.planning.exposed import COLUMNS as EXPOSED
-from optimizer.schedule.estimate import Traffic, seconds, traffic
+from optimizer.schedule.estimate import Traffic, traffic
+from optimizer.schedule.sharing import copies_of, copy_rates
+from optimizer.schedule.simulate import wave_time
 from optimizer.schedule.throttle_rate import Rates, common_rate, copy_rate_bytes_per_s, is_below_floor, rates_per_broker
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits
@@ -19,6 +21,7 @@ from schemas.planning import INSTANCE
 from schemas.spark import schema_of
 
 # Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
+BYTES_PER_KB = 1_000
 SCHEDULED = T.StructType(
     [
         *schema_of(PLAN).fields,
@@ -96,7 +99,8 @@ def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, obj
     load = traffic(part, len(ids))
     rates = rates_of(load, settings)
     busiest = int(load.busiest.argmax())
-    time = seconds(load, leader_rate=rates.leader, follower_rate=rates.follower)
+    free = copy_rates(load, leader_rate=rates.leader, follower_rate=rates.follower)
+    time = wave_time(copies_of(part), free, batch_bytes=round(settings.schedule.batch_kb * BYTES_PER_KB))
     return {
         "partitions": len(part),
         "replicas_moved": int(part.copies.sum()),
@@ -104,9 +108,15 @@ def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, obj
         "busiest_broker": int(ids[busiest]) if load.busiest[busiest] else None,
         "busiest_bytes": int(load.busiest[busiest]),
         "throttle_bytes_per_s": common_rate(load, copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule)),
-        "estimated_seconds": int(np.ceil(min(time, NEVER_SECONDS))),
+        "estimated_seconds": _whole_seconds(time.expected),
         "below_floor": is_below_floor(load, rates),
+        "least_seconds": _whole_seconds(time.least),
+        "most_seconds": _whole_seconds(time.most),
     }
+
+
+def _whole_seconds(seconds: float) -> int:
+    return int(np.ceil(min(seconds, NEVER_SECONDS)))
 
 
 def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
