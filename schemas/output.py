@@ -44,6 +44,12 @@ WAVES = Table(
         column("estimated_seconds", "bigint", "estimated time at that rate, by Kafka's quota rules"),
         column("below_floor", "boolean", "the rate is below the lowest rate that Kafka's throttle can enforce"),
         column("peak_disk_bytes", "bigint", "most bytes on any broker while old and new replicas exist"),
+        column(
+            "least_total_bytes",
+            "bigint",
+            "proven minimum of the sum of busiest_bytes over so many waves; the same in every wave of the plan",
+            nullable=True,
+        ),
     ),
     key=("wave",),
 )
