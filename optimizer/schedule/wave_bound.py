@@ -36,6 +36,11 @@ class Ends:
         """Length of a wave that has only this change, (N,)."""
         return self.size_bytes.max(axis=1, initial=0)
 
+    @property
+    def busiest_bytes(self) -> int:
+        """Bytes of all changes at the busiest end."""
+        return int(self.loads(np.ones(len(self.column), dtype=bool)).max())
+
     def loads(self, rows: Bools) -> Ints:
         """Bytes of some changes, (N,) bool, in each column, (2B + 1,)."""
         total = np.zeros(self.n_columns, dtype=np.int64)
