@@ -47,6 +47,12 @@ WAVES = Table(
         column("peak_disk_bytes", "bigint", "most bytes on any broker while old and new replicas exist"),
         column("least_seconds", "bigint", "start of the interval of the time, by simulation", nullable=True),
         column("most_seconds", "bigint", "end of the interval of the time, by simulation", nullable=True),
+        column(
+            "least_total_bytes",
+            "bigint",
+            "proven minimum of the sum of busiest_bytes over so many waves; the same in every wave of the plan",
+            nullable=True,
+        ),
     ),
     key=("wave",),
 )

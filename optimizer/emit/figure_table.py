@@ -49,6 +49,8 @@ FIGURES = (
     Figure("baseline_refused", "Partitions that Kafka's default refuses", COST, hidden_at_zero=True),
     Figure("waves", "Waves"),
     Figure("estimated_hours", "Hours of copying, estimated"),
+    Figure("waves_bound_bytes", "Proven minimum of the busiest brokers' bytes, summed over so many waves"),
+    Figure("waves_over_bound", "Busiest brokers' bytes, summed over the waves / proven minimum"),
     Figure("rack_violations", "Partitions that break the rack rule", BALANCE, hidden_at_zero=True),
     Figure("replicas_on_leaving_brokers", "Replicas on brokers to empty", BALANCE, hidden_at_zero=True),
     Figure("brokers_outside_bands", "Brokers outside bands (replicas, disk, bytes in)", BALANCE),

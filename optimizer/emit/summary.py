@@ -18,7 +18,7 @@ from optimizer.emit.shown_figures import (
     loss_note,
     proof,
 )
-from optimizer.units import human_bytes, human_rate, human_time, plural
+from optimizer.units import human_bytes, human_rate, human_ratio, human_time, plural
 
 WIDTH = 96  # characters: fits a usual terminal
 _LABEL, _VALUE = 48, 14  # characters of the columns
@@ -59,7 +59,7 @@ def execution(plan: ClusterPlan) -> str:
     text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying{_interval(plan)}"
     if not rate:
         return f"{text}: nothing is copied."
-    text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
+    text = f"{text}{_above_bound(plan)} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
@@ -71,6 +71,14 @@ def _interval(plan: ClusterPlan) -> str:
     if None in least or None in most or human_time(sum(least)) == human_time(sum(most)):
         return ""
     return f" ({human_time(sum(least))} to {human_time(sum(most))})"
+
+
+def _above_bound(plan: ClusterPlan) -> str:
+    """How close the waves are to their bound; nothing about a single wave, which is always at its bound."""
+    ratio = plan.figure("waves_over_bound")
+    if ratio is None or len(plan.waves) == 1:
+        return ""
+    return f", {human_ratio(ratio)} the proven minimum for {plural(len(plan.waves), 'wave')},"
 
 
 def _head(plan: ClusterPlan) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Kafka's limits for the requests of one wave: partitions, topics, and characters of each topic's throttle lists."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,21 +30,21 @@ class Requests:
         Partitions and topics that each wave names; topics only if there are many.
     lists : dict of int to (waves, 2) int64
         Characters of the leader's and the follower's list, by topic.
-    named : set of (topic, wave), optional
-        None if there are not many topics.
+    named : Counter of (topic, wave), optional
+        Partitions of a topic in a wave; None if there are not many topics.
     """
 
     partitions: Ints
     topics: Ints
     lists: dict[int, Ints]
-    named: set[tuple[int, int]] | None = field(repr=False)
+    named: Counter[tuple[int, int]] | None = field(repr=False)
 
     @classmethod
     def empty(cls, changes: WaveChanges, n_waves: int) -> "Requests":
         """Requests that name nothing yet."""
         lists = {int(topic): np.zeros((n_waves, 2), dtype=np.int64) for topic in _crowded(changes)}
         zeros = np.zeros(n_waves, dtype=np.int64)
-        return cls(zeros, zeros.copy(), lists, set() if _many_topics(changes) else None)
+        return cls(zeros, zeros.copy(), lists, Counter() if _many_topics(changes) else None)
 
     def has_room(self, changes: WaveChanges, i: int) -> Bools:
         """Whether the requests of each wave have room for a change, (waves,)."""
@@ -52,19 +53,27 @@ class Requests:
         if topic in self.lists:
             room &= (self.lists[topic] + changes.list_characters[i] <= LIST_CHARACTERS).all(axis=1)
         if self.named is not None:
-            known = [(topic, wave) in self.named for wave in range(len(room))]
+            known = [self.named[topic, wave] > 0 for wave in range(len(room))]
             room &= (self.topics < TOPICS_PER_REQUEST) | np.array(known)
         return room
 
     def add(self, changes: WaveChanges, i: int, wave: int) -> None:
         """Add a change to a wave."""
+        self._count(changes, i, wave, 1)
+
+    def remove(self, changes: WaveChanges, i: int, wave: int) -> None:
+        """Remove a change from its wave."""
+        self._count(changes, i, wave, -1)
+
+    def _count(self, changes: WaveChanges, i: int, wave: int, sign: int) -> None:
         topic = int(changes.topic[i])
-        self.partitions[wave] += 1
+        self.partitions[wave] += sign
         if topic in self.lists:
-            self.lists[topic][wave] += changes.list_characters[i]
-        if self.named is not None and (topic, wave) not in self.named:
-            self.named.add((topic, wave))
-            self.topics[wave] += 1
+            self.lists[topic][wave] += sign * changes.list_characters[i]
+        if self.named is not None:
+            before = self.named[topic, wave] > 0
+            self.named[topic, wave] += sign
+            self.topics[wave] += int(self.named[topic, wave] > 0) - before
 
 
 def least_waves(changes: WaveChanges) -> int:

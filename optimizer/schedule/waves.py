@@ -165,13 +165,13 @@ def _with_one_last(
     return wave_of
 
 
-def _renumber(wave_of: Ints) -> Ints:
+def renumber(wave_of: Ints) -> Ints:
     """Number the waves from 1 without gaps; 0 stays."""
     used = np.unique(wave_of[wave_of > 0])
     return np.where(wave_of > 0, np.searchsorted(used, wave_of) + 1, UNPLACED)
 
 
-def _append_reorders(changes: WaveChanges, wave_of: Ints, reorders: Ints) -> Ints:
+def append_reorders(changes: WaveChanges, wave_of: Ints, reorders: Ints) -> Ints:
     """Put reorders into the last wave; if its requests are full, into further waves after it."""
     last = max(int(wave_of.max(initial=0)), 1)
     requests = Requests.empty(changes, 1 + least_waves(changes))
@@ -236,4 +236,4 @@ def assign_waves(changes: WaveChanges, *, disk_used: Ints, disk_limit: Ints, sch
             break
     if not schedule.waves and not (wave_of[order] > 0).all():
         wave_of = _with_one_last(changes, order, wave_of, disk_used, limit, n_waves, budget)
-    return _append_reorders(changes, _renumber(wave_of), np.flatnonzero(changes.urgency == _REORDER))
+    return append_reorders(changes, renumber(wave_of), np.flatnonzero(changes.urgency == _REORDER))

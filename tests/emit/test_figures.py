@@ -8,6 +8,7 @@ from optimizer.audit import AuditClaims
 from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES, LOSSES
 from optimizer.emit.rows import FigureRow
 from optimizer.emit.shown_figures import Line, lines
+from optimizer.emit.summary import execution
 from tests.emit.test_pages import synthetic
 
 
@@ -33,6 +34,17 @@ def test_figures_that_say_nothing_are_left_out(row: FigureRow, expected: tuple[s
     """A figure has no line if it is unknown, has no value, or counts problems that never occur."""
     shown = list(lines(replace(synthetic(3), summary=[row])))
     assert shown == ([] if expected is None else [Line(BY_NAME[row.figure].group, "l", *expected)])
+
+
+@pytest.mark.parametrize(
+    ("partitions", "ratio", "shown"),
+    [(300, 1.0156, ", 1.02x the proven minimum for 3 waves, at"), (300, None, " at"), (100, 1.0, " at")],
+)
+def test_the_waves_are_compared_with_their_bound(partitions: int, ratio: float | None, shown: str) -> None:
+    """The sentence about time has the ratio, except for a single wave and for runs of older releases."""
+    rows = [figure("waves_over_bound", None, None, ratio)]
+    text = execution(replace(synthetic(3, partitions=partitions), summary=rows))
+    assert f" of copying{shown} up to 50.00 MB/s per broker" in text
 
 
 def test_every_list_of_figures_is_this_one() -> None:

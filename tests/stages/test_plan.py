@@ -79,6 +79,15 @@ def test_estimates_follow_the_busiest_end(tables: Tables) -> None:
     assert not first["below_floor"]
 
 
+def test_the_waves_have_a_bound(tables: Tables) -> None:
+    """Every wave has the bound of the whole plan, and the summary compares it with the sum of the waves."""
+    (least,) = {row["least_total_bytes"] for row in tables["waves"]}
+    rows, total = by(tables["plan_summary"], "figure"), sum(row["busiest_bytes"] for row in tables["waves"])
+    assert 60 * GB <= least <= total
+    assert rows["waves_bound_bytes"]["after"] == least
+    assert rows["waves_over_bound"]["after"] == pytest.approx(total / least)
+
+
 def test_both_throttle_forms_are_there(tables: Tables) -> None:
     """Both forms list all current replicas; the careful one has rates of its own, and none for the dead broker."""
     rows = by(tables["throttles"], "wave", "style", "entity_type", "entity_name", "config_name")

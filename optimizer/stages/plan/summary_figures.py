@@ -53,7 +53,10 @@ def _resized(column: str) -> Column:
 def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findings: DataFrame) -> list[DataFrame]:
     best = bounds.filter("is_best").select(*CLUSTER_RUN, "bound_bytes", "gap_percent")
     timed = waves.groupBy(*CLUSTER_RUN).agg(
-        F.max("wave").alias("waves"), (F.sum("estimated_seconds") / 3600).alias("estimated_hours")
+        F.max("wave").alias("waves"),
+        (F.sum("estimated_seconds") / 3600).alias("estimated_hours"),
+        F.sum("busiest_bytes").alias("waves_bytes"),
+        F.max("least_total_bytes").alias("waves_bound_bytes"),
     )
     by_cluster = findings.filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy(*CLUSTER_RUN)
     unexplained = by_cluster.agg(F.count(F.lit(1)).alias("unexplained"))
@@ -69,6 +72,8 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
         "times_default": F.when(moved > 0, F.col("default_moved_bytes") / moved),
         "waves": F.coalesce("waves", F.lit(0)),
         "estimated_hours": F.coalesce("estimated_hours", F.lit(0.0)),
+        "waves_bound_bytes": F.col("waves_bound_bytes"),
+        "waves_over_bound": F.when(F.col("waves_bound_bytes") > 0, F.col("waves_bytes") / F.col("waves_bound_bytes")),
     }
     default = {name: F.col(f"default_{name}") for name in changes}
     default |= {

@@ -4,16 +4,18 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import types as T
 
-from optimizer.domain import Ints
+from optimizer.domain import REASONS, REORDERED, Ints
 from optimizer.planning.arrays import replica_matrix
 from optimizer.planning.exposed import COLUMNS as EXPOSED
+from optimizer.schedule.balanced_waves import balanced_waves
 from optimizer.schedule.estimate import Traffic, traffic
 from optimizer.schedule.sharing import copies_of, copy_rates
 from optimizer.schedule.simulate import wave_time
 from optimizer.schedule.throttle_rate import Rates, common_rate, copy_rate_bytes_per_s, is_below_floor, rates_per_broker
+from optimizer.schedule.wave_bound import least_total_bytes
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits
-from optimizer.schedule.waves import UNPLACED, assign_waves
+from optimizer.schedule.waves import UNPLACED
 from optimizer.settings import Settings
 from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
@@ -86,7 +88,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     if rows.empty:
         return rows
     ids = broker_ids(hosts)
-    waves = assign_waves(
+    waves = balanced_waves(
         to_changes(rows, ids),
         disk_used=_disk_used(hosts),
         disk_limit=_disk_limits(hosts, settings.policy.disk_headroom),
@@ -119,6 +121,12 @@ def _whole_seconds(seconds: float) -> int:
     return int(np.ceil(min(seconds, NEVER_SECONDS)))
 
 
+def _least_total_bytes(changes: WaveChanges, wave_of: Ints, n_brokers: int) -> int:
+    """The bound for the waves that have a change other than a reorder."""
+    copying = changes.urgency != REASONS.index(REORDERED)
+    return least_total_bytes(changes.select(copying), n_brokers, len(np.unique(wave_of[copying])))
+
+
 def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     """Rows of ``waves`` of one cluster, from rows of ``SCHEDULED`` with waves."""
     placed = scheduled[scheduled["wave"].notna()]
@@ -134,5 +142,6 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
         used = peak - bytes_per_broker(part.removed, part.size_bytes, len(ids))
         rows.append({"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, settings)})
     frame = pd.DataFrame(rows).astype({"busiest_broker": "Int32"})
+    frame["least_total_bytes"] = _least_total_bytes(changes, wave_of, len(ids))
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
     return frame[WAVES.names]
