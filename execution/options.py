@@ -16,7 +16,7 @@ STEPS = {
     "preflight": "check that the wave may start or continue; changes nothing",
     "throttle": "hold the cluster and set the wave's throttles",
     "execute": "start the copies, once, and only if the throttles are set",
-    "wait": "return when all copies are done",
+    "wait": "return when all copies are done, and record the time",
     "off": "when no copy runs any more: remove the throttles and free the cluster",
     "verify": "check that the wave is done, its throttles are removed and the cluster is free",
     "elect": "after the last wave: elect the plan's preferred leaders",
@@ -69,7 +69,7 @@ def _add(commands: Any, name: str, description: str) -> Parser:
 
 
 def _add_show(commands: Any) -> None:
-    show = _add(commands, "show", "List the runs, newest first; with --run-id show the plans of that run.")
+    show = _add(commands, "show", "List the runs, newest first; with --run-id show plans and ended waves of that run.")
     show.add_argument("--run-id", metavar="ID", help="show this run (default: list all runs)")
     show.add_argument("--cluster", metavar="ID", help="only this cluster; with --run-id also its summary")
     show.add_argument("--json", action="store_true", help="print one line of JSON: the list, or one cluster of a run")

@@ -1,18 +1,21 @@
-"""Shows the result of a run from its tables: the verdict of each cluster, and the summary of one."""
+"""Shows the result of a run from its tables: verdict and ended waves of each cluster, and the summary of one."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from execution import claims
 from execution.planned import Refused, load, verdicts_by_cluster
 from execution.tables import Warehouse
+from optimizer.units import NEVER_SECONDS, human_time
 from schemas.verdicts import PLANNED
 
 Row = Mapping[str, Any]
 
 
 def show(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> Iterator[str]:
-    """Lines with verdict and approvals of each cluster of a run; for one cluster also its summary.
+    """Lines with verdict, approvals and ended waves of each cluster of a run; for one cluster also its summary.
 
     Raises
     ------
@@ -23,8 +26,10 @@ def show(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> It
     """
     last = verdicts_by_cluster(warehouse, run_id, cluster_id)
     approvals = warehouse.rows("approvals", run_id=run_id)
+    wave_times = _describe_times(warehouse, run_id)
     for cluster, verdict in sorted(last.items()):
         yield from _describe_verdict(cluster, verdict, [row for row in approvals if row["cluster_id"] == cluster])
+        yield from wave_times.get(cluster, ())
     if cluster_id is not None:
         # The lines above already have the reason.
         _check_planned(last[cluster_id], reason="")
@@ -60,6 +65,25 @@ def _describe_verdict(cluster: str, verdict: Row, approvals: list[dict[str, Any]
         by = [row["approved_by"] for row in approvals if row["manifest_sha256"] == verdict["manifest_sha256"]]
         yield f"  manifest {verdict['manifest_sha256']}"
         yield f"  approved by {', '.join(dict.fromkeys(by))}" if by else "  not approved"
+
+
+def _describe_times(warehouse: Warehouse, run_id: str) -> dict[str, list[str]]:
+    """By cluster, a line for each wave that has ended and was not cancelled: its predicted and its measured time."""
+    measured = claims.copy_seconds(warehouse.rows("executions", run_id=run_id))
+    rows = warehouse.rows("waves", run_id=run_id) if measured else []
+    predicted = {(run_id, row["cluster_id"], int(row["wave"])): row["estimated_seconds"] for row in rows}
+    lines = defaultdict(list)
+    for wave in sorted(measured):
+        _, cluster, number = wave
+        times = _describe_time(predicted.get(wave), "predicted"), _describe_time(measured[wave], "measured")
+        lines[cluster].append(f"  wave {number}: {', '.join(times)}")
+    return lines
+
+
+def _describe_time(seconds: float | None, how: str) -> str:
+    if seconds is None:
+        return f"not {how}"
+    return f"{human_time(seconds) if seconds < NEVER_SECONDS else 'no end'} {how}"
 
 
 def _check_planned(verdict: Row, *, reason: str | None) -> None:

@@ -113,6 +113,9 @@ class Execution:
     def wait(self, *, every_seconds: float, once: bool) -> None:
         """Return when every partition has its planned replicas. Only the live cluster decides what is done.
 
+        The first check that finds all partitions done records the time, except for a wave with a deleted topic: it has
+        copied less than planned.
+
         Raises
         ------
         StillMoving
@@ -138,6 +141,8 @@ class Execution:
                 time.sleep(_READ_AGAIN_SECONDS)
                 continue
             if not in_flight:
+                if not by_state[MoveState.DELETED]:
+                    claims.record_copied(self.warehouse, self.plan, self.wave.number)
                 return
             if self.wave.absent_throttles(now):
                 with self._locked():

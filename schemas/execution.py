@@ -19,7 +19,7 @@ EXECUTIONS = Table(
     columns=keyed(
         column("number", "int", "number of the event in its cluster, from 1"),
         column("wave", "int", "wave"),
-        column("event", "string", "held, throttled, executed, cancelled, released"),
+        column("event", "string", "held, throttled, executed, copied, cancelled, released"),
         column("holder", "string", "user, machine and process"),
         column("happened_at", "timestamp", "time of the event (UTC)"),
     ),

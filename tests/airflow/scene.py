@@ -107,11 +107,11 @@ class Scene:
         return [row["event"] for row in rows]
 
     def done(self) -> None:
-        """Check the end of the wave: all tasks succeeded, planned lists, no throttles, executed once."""
+        """Check the end of the wave: all tasks succeeded, planned lists, no throttles, executed and copied once."""
         ended = self.airflow.ended(self.waving, WAVE)
         assert ended == {"": "success", "next_wave": "skipped", "elect": "success", **dict.fromkeys(STEPS, "success")}
         assert (self.lab.lists(), self.lab.now().throttles) == ([(1, 3)], {})
-        assert self.events().count("executed") == 1
+        assert [self.events().count(event) for event in ("executed", "copied")] == [1, 1]
         assert self.events()[-1] == "released"
 
 

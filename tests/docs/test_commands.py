@@ -67,13 +67,14 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def executed(sample: Path) -> Path:
-    """The same folder after the night in docs/reading-plans.md: approved, executed, released."""
+    """The same folder after the night in docs/reading-plans.md: approved, executed, copied, released."""
     warehouse = Warehouse(str(sample / "warehouse"))
     plan = {"cluster_id": "sample", "run_id": "first"}
     [verdict] = warehouse.rows("verdicts", **plan)
     approval = {"approved_by": "anna", "approved_at": october(5, 9, 30), "approved_from": "desk-7"}
     warehouse.append("approvals", [plan | approval | {"manifest_sha256": verdict["manifest_sha256"]}])
-    night = [("held", 5, 22, 0), ("throttled", 5, 22, 1), ("executed", 5, 22, 2), ("released", 6, 3, 41)]
+    evening = [("held", 5, 22, 0), ("throttled", 5, 22, 1), ("executed", 5, 22, 2)]
+    night = [*evening, ("copied", 6, 3, 53), ("released", 6, 3, 55)]
     events = [{"number": n, "event": name, "happened_at": october(*when)} for n, (name, *when) in enumerate(night, 1)]
     warehouse.append("executions", [plan | {"wave": 1, "holder": "anna on desk-7, process 4711"} | e for e in events])
     return sample
