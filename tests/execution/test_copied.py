@@ -138,6 +138,28 @@ def test_another_wave_that_holds_the_cluster_is_not_disturbed(scene: Scene) -> N
     assert scene.events() == [*STARTED, "released", "held", "executed"]
 
 
+def test_each_wave_has_its_own_time(scene: Scene) -> None:
+    """Events of another wave do not count: not its start, and not its time."""
+    record(scene, *STARTED, "copied", "released")
+    scene.hold(wave=2)
+    scene.shows(DONE)
+    second = replace(scene.step, wave=replace(scene.wave, number=2))
+    second.wait(every_seconds=0, once=False)
+    assert scene.events() == [*STARTED, "copied", "released", "held"]
+    claims.record(scene.warehouse, scene.step.plan, 2, claims.EXECUTED)
+    second.wait(every_seconds=0, once=False)
+    assert scene.events() == [*STARTED, "copied", "released", "held", "executed", "copied"]
+
+
+def test_the_start_of_another_wave_is_not_its_own(scene: Scene) -> None:
+    """A wave that only holds the cluster gets no time."""
+    record(scene, *STARTED, "released")
+    scene.hold(wave=2)
+    scene.shows(DONE)
+    replace(scene.step, wave=replace(scene.wave, number=2)).wait(every_seconds=0, once=False)
+    assert scene.events() == [*STARTED, "released", "held"]
+
+
 def test_a_cancelled_wave_that_is_started_again_is_recorded(scene: Scene) -> None:
     """Once for each start after a cancel; the log stays complete."""
     record(scene, *STARTED, "cancelled", "throttled", "executed")
@@ -259,9 +281,9 @@ def test_waves_are_shown_below_their_own_cluster_in_order(tmp_path: Path, capsys
     """Not those of another run or cluster; with --cluster before the summary."""
     warehouse = Warehouse(str(tmp_path))
     end(warehouse, RUN, c="planned", d="planned")
-    for cluster, waves in (("c", 11), ("d", 2)):
-        add_waves(warehouse, RUN, cluster, waves, estimated_seconds=600)
-    add_waves(warehouse, "other", "c", 2, estimated_seconds=60)
+    for run_id, seconds in (("earlier", 60), (RUN, 600), ("other", 60)):
+        add_waves(warehouse, run_id, "c", 11, estimated_seconds=seconds)
+        add_waves(warehouse, run_id, "d", 2, estimated_seconds=seconds)
     log(warehouse, 10, ("executed", 0), ("copied", 12))
     log(warehouse, 2, ("executed", 20), ("copied", 29))
     log(warehouse, 2, ("executed", 0), ("copied", 8), cluster="d")
