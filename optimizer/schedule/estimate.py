@@ -84,14 +84,19 @@ def traffic(changes: WaveChanges, n_brokers: int) -> Traffic:
     )
 
 
-def _slowest(volume: Ints, rate: Ints, live: Ints, floor: Ints) -> float:
-    busy = volume > 0
-    if not busy.any():
-        return 0.0
-    copy_rate: Floats = (np.maximum(rate, floor) - live)[busy].astype(np.float64)
-    if (copy_rate <= 0).any():
-        return float("inf")
-    return float((volume[busy] / copy_rate).max())
+def _times(volume: Ints, rate: Ints, live: Ints, floor: Ints) -> Floats:
+    """Seconds of one end of each broker, (B,)."""
+    copy_rate: Floats = (np.maximum(rate, floor) - live).astype(np.float64)
+    times = np.divide(volume, copy_rate, out=np.full(len(volume), np.inf), where=copy_rate > 0)
+    return np.where(volume > 0, times, 0.0)
+
+
+def busy_seconds(of: Traffic, *, leader_rate: Ints, follower_rate: Ints) -> Floats:
+    """Seconds until each broker has sent and received its copies, (B,); parameters as for ``seconds``."""
+    return np.maximum(
+        _times(of.out_bytes, leader_rate, of.live_out, of.floor_out),
+        _times(of.in_bytes, follower_rate, of.live_in, of.floor_in),
+    )
 
 
 def seconds(of: Traffic, *, leader_rate: Ints, follower_rate: Ints) -> float:
@@ -104,7 +109,4 @@ def seconds(of: Traffic, *, leader_rate: Ints, follower_rate: Ints) -> float:
     leader_rate, follower_rate : (B,) int64
         ``leader.`` and ``follower.replication.throttled.rate``, bytes per second.
     """
-    return max(
-        _slowest(of.out_bytes, leader_rate, of.live_out, of.floor_out),
-        _slowest(of.in_bytes, follower_rate, of.live_in, of.floor_in),
-    )
+    return float(busy_seconds(of, leader_rate=leader_rate, follower_rate=follower_rate).max(initial=0.0))

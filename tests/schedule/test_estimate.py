@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from optimizer.schedule.estimate import seconds, traffic
+from optimizer.schedule.estimate import busy_seconds, seconds, traffic
 from optimizer.schedule.throttle_rate import Rates, common_rate, is_below_floor, rates_per_broker
 from tests.schedule.test_waves import Row, changes_from_rows
 
@@ -48,6 +48,16 @@ def test_live_traffic_eats_the_throttle() -> None:
     assert at(3 * MB) == math.inf
     assert at(4 * MB) == math.inf
     assert at(6 * MB) == pytest.approx(35.35, abs=0.1)
+
+
+def test_each_broker_is_busy_with_its_slower_direction() -> None:
+    """Brokers send and receive at the same time; one that does neither needs no rate."""
+    of = traffic(changes_from_rows([("balance", 60, 0, [1, 2], []), ("balance", 30, 1, [0], [])]), 4)
+    of.floor_in[:] = of.floor_out[:] = 0
+    leader, follower = np.array([10, 10, 0, 0]), np.array([2, 3, 20, 0])
+    assert busy_seconds(of, leader_rate=leader, follower_rate=follower).tolist() == [15, 20, 3, 0]
+    follower[1] = 0
+    assert busy_seconds(of, leader_rate=leader, follower_rate=follower).tolist() == [15, math.inf, 3, 0]
 
 
 def test_nothing_to_copy_takes_no_time() -> None:
