@@ -1,9 +1,8 @@
 """Sentences about bytes between racks: what they cost, and what other leaders during the copies would save."""
 
+from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.units import human_bytes, human_percent, plural
-
-_BYTES_PER_GB = 10**9
 
 
 def cross_rack_cost(plan: ClusterPlan) -> str:
@@ -13,7 +12,7 @@ def cross_rack_cost(plan: ClusterPlan) -> str:
     if not (crossing and price):
         return ""
     return (
-        f"Copying {human_bytes(crossing)} between racks costs about {crossing / _BYTES_PER_GB * price:,.2f} at the "
+        f"Copying {human_bytes(crossing)} between racks costs about {crossing / BYTES_PER_GB * price:,.2f} at the "
         f"given price of {price:g} per GB."
     )
 

@@ -52,7 +52,8 @@ def rack_flow(changes: WaveChanges, wave: Ints, rack: Ints) -> RackFlow:
     copied_bytes = np.zeros(len(keys), dtype=np.int64)
     np.add.at(copied_bytes, number.ravel(), changes.size_bytes[row[is_known]])
     copies = np.bincount(number.ravel(), minlength=len(keys))
-    return RackFlow(*keys.T, copies, copied_bytes)
+    waves, from_rack, to_rack = keys.T
+    return RackFlow(waves, from_rack, to_rack, copies, copied_bytes)
 
 
 def cross_rack_bytes(added: Ints, source: Ints, size_bytes: Ints, rack: Ints) -> Ints:

@@ -1,5 +1,6 @@
 """Sentences about bytes between racks, and where they are."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -9,12 +10,17 @@ from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders
 from optimizer.emit.rows import FigureRow
 from tests.emit.test_pages import GB, page, synthetic
 
-FIGURES = {"cross_rack_bytes": 680 * GB, "cross_rack_percent": 68, "near_leader_bytes": 560 * GB}
+FIGURES = {
+    "cross_rack_bytes": 680 * GB,
+    "cross_rack_percent": 68,
+    "near_leader_bytes": 560 * GB,
+    "near_leader_partitions": 148,
+}
 
 
-def crossing(price: float = 0, partitions: int = 148, **changes: float | None) -> ClusterPlan:
+def crossing(price: float = 0, changes: Mapping[str, float | None] | None = None) -> ClusterPlan:
     """A plan with these figures after it."""
-    figures = {**FIGURES, "near_leader_partitions": partitions, **changes}
+    figures: dict[str, float | None] = {**FIGURES, **(changes or {})}
     rows = [FigureRow(name, name, None, None, value) for name, value in figures.items()]
     return replace(synthetic(3), summary=rows, cross_rack_price_per_gb=price)
 
@@ -26,7 +32,9 @@ def test_bytes_between_racks_cost_their_price() -> None:
     assert "about 6,800,000.00 at the given price of 10000 per GB" in cross_rack_cost(crossing(10_000))
 
 
-@pytest.mark.parametrize("plan", [crossing(), crossing(1, cross_rack_bytes=0), crossing(1, cross_rack_bytes=None)])
+@pytest.mark.parametrize(
+    "plan", [crossing(), crossing(1, {"cross_rack_bytes": 0}), crossing(1, {"cross_rack_bytes": None})]
+)
 def test_without_a_price_or_bytes_no_cost_is_shown(plan: ClusterPlan) -> None:
     """A price of 0 means that it is unknown; unknown racks mean unknown bytes."""
     assert cross_rack_cost(plan) == ""
@@ -37,13 +45,13 @@ def test_other_leaders_would_save_bytes_and_cost_leader_changes() -> None:
     text = near_leaders(crossing())
     assert text.startswith("68 % of the copied bytes cross racks. It would be 12 % (560.00 GB less) if the leaving")
     assert text.endswith("it costs two more leader changes for each of 148 partitions.")
-    assert near_leaders(crossing(partitions=1)).endswith("for each of 1 partition.")
+    assert near_leaders(crossing(0, {"near_leader_partitions": 1})).endswith("for each of 1 partition.")
 
 
 @pytest.mark.parametrize("changes", [{"near_leader_bytes": 0}, {"near_leader_bytes": None}, dict.fromkeys(FIGURES)])
 def test_other_leaders_that_save_nothing_are_not_mentioned(changes: dict[str, float | None]) -> None:
     """A plan of an older release has no such figures."""
-    assert near_leaders(crossing(**changes)) == ""
+    assert near_leaders(crossing(0, changes)) == ""
 
 
 def test_pages_show_the_sentences() -> None:
@@ -54,5 +62,5 @@ def test_pages_show_the_sentences() -> None:
     assert "leaving replica in the target" not in summary
     assert f"<p>{cross_rack_cost(plan)}</p>" in report
     assert "<p>68 % of the copied bytes cross racks." in report
-    assert "<p></p>" not in page(crossing(near_leader_bytes=0), "report.html")
+    assert "<p></p>" not in page(crossing(0, {"near_leader_bytes": 0}), "report.html")
     assert "680.00 GB" in summary

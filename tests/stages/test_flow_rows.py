@@ -92,10 +92,10 @@ def test_kafkas_floor_is_the_least_rate() -> None:
     assert [row[4] for row in made] == [573, 573]
 
 
-@pytest.mark.parametrize("racks", [[None] * 4, ["a", "b", None, "a"]])
+@pytest.mark.parametrize("racks", [[None] * 4, ["a", None, "b", "a"]])
 def test_without_known_racks_only_brokers_have_rows(racks: list[str | None]) -> None:
     """Racks are null if the policy ignores them; a living broker may lack one."""
-    made = tables([change(0, [11], [12])], hosts().assign(rack=racks[::-1]))
+    made = tables([change(0, [11], [12])], hosts().assign(rack=pd.Series(racks, dtype=object)))
     assert made["rack_flow"] == []
     assert len(made["broker_waves"]) == 2
 
@@ -143,7 +143,7 @@ def test_without_racks_nothing_is_known_to_cross() -> None:
     assert all(pd.isna(value) for value in sums["after"].values())
 
 
-NEAR = ([12, 11], [], [12, 14])  # 11 and 14 are in rack a, the leader 12 is in b
+NEAR: tuple[list[int], ...] = ([12, 11], [], [12, 14])  # 11 and 14 are in rack a, the leader 12 is in b
 
 
 @pytest.mark.parametrize(
