@@ -2,7 +2,7 @@
 
 from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.units import human_bytes, human_percent, plural
+from optimizer.units import human_bytes, human_count, human_percent
 
 
 def cross_rack_cost(plan: ClusterPlan) -> str:
@@ -22,10 +22,10 @@ def near_leaders(plan: ClusterPlan) -> str:
     saved, crossing = plan.number("near_leader_bytes"), plan.number("cross_rack_bytes")
     if not (saved and crossing):
         return ""
-    share, partitions = plan.number("cross_rack_percent"), int(plan.number("near_leader_partitions"))
+    share, partitions = plan.number("cross_rack_percent"), plan.number("near_leader_partitions")
     rest = human_percent(share * (1 - saved / crossing))
     return (
         f"{human_percent(share)} of the copied bytes cross racks. It would be {rest} ({human_bytes(saved)} less) if "
-        "the leaving replica in the target's rack led during the copy. Ballast does not do this: it costs two more "
-        f"leader changes for each of {plural(partitions, 'partition')}."
+        "the leaving replica in the target's rack led during the copy. Ballast does not do this: it takes "
+        f"{human_count(2 * partitions)} more leader changes, two per partition."
     )
