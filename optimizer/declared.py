@@ -26,7 +26,7 @@ class Declared:
 
 # Settings that must be declared by name; their section does not include them. A stage that does not read them stays
 # valid if they change.
-NAMED_ALONE = ("policy.max_unexplained",)
+NAMED_ALONE = ("policy.max_unexplained", "policy.cross_rack_price_per_gb")
 
 
 def can_read(settings: Collection[str], section: str, knob: str) -> bool:
@@ -73,7 +73,10 @@ _IN_ORDER = (
             *("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "findings"),
             "throttles_found",
         ),
-        ("plan", "waves", "throttles", "broker_balance", "plan_summary", "exposure", "wave_findings"),
+        (
+            *("plan", "waves", "rack_flow", "broker_waves", "throttles", "broker_balance", "plan_summary"),
+            *("exposure", "wave_findings"),
+        ),
         ("clusters", "policy", "schedule", "emit.throttle_style"),
     ),
     Declared(
@@ -97,7 +100,7 @@ _IN_ORDER = (
             "instance_brokers",
         ),
         ("documents",),
-        ("storage", "clusters", "policy", "policy.max_unexplained", "schedule", "emit"),
+        ("storage", "clusters", "policy", *NAMED_ALONE, "schedule", "emit"),
     ),
 )
 DECLARED = {stage.name: stage for stage in _IN_ORDER}

@@ -120,6 +120,7 @@ class Policy(ClusterPolicy):
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
     max_unexplained: float = 0.01
+    cross_rack_price_per_gb: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,6 +130,7 @@ class Policy(ClusterPolicy):
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
         between("policy", {"max_unexplained": self.max_unexplained}, 0, 1)
+        between("policy", {"cross_rack_price_per_gb": self.cross_rack_price_per_gb}, 0, 10**6)
         for name in ("topic_spread", "topic_leader_spread"):
             factor = getattr(self, name)
             if factor != 0 and not 1 <= factor <= 1000:

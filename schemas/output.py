@@ -57,6 +57,34 @@ WAVES = Table(
     key=("wave",),
 )
 
+RACK_FLOW = Table(
+    name="rack_flow",
+    doc="The copies of one wave from one rack to another, or inside one rack. Each copy is read from the partition's "
+    "present leader. There are no rows if racks are unknown, or if the policy ignores them.",
+    columns=keyed(
+        column("wave", "int", "number of the wave, from 1"),
+        column("from_rack", "string", "rack of the leaders"),
+        column("to_rack", "string", "rack of the brokers that receive the copies"),
+        column("copies", "bigint", "replicas copied"),
+        column("copied_bytes", "bigint", "bytes copied"),
+    ),
+    key=("wave", "from_rack", "to_rack"),
+)
+
+BROKER_WAVES = Table(
+    name="broker_waves",
+    doc="What one broker does in one wave. Only brokers that send or receive a copy in it have a row.",
+    columns=keyed(
+        column("wave", "int", "number of the wave, from 1"),
+        column("broker_id", "int", "broker"),
+        column("out_bytes", "bigint", "bytes of the copies that it sends as leader"),
+        column("in_bytes", "bigint", "bytes of the copies that it receives"),
+        column("busy_seconds", "bigint", "bytes of its slower direction over its rate, by Kafka's quota rules"),
+        column("peak_disk_bytes", "bigint", "bytes on it while old and new replicas exist"),
+    ),
+    key=("wave", "broker_id"),
+)
+
 THROTTLES = Table(
     name="throttles",
     doc="One config entry of a throttle.",
@@ -185,4 +213,7 @@ DOCUMENTS = Table(
     key=("path",),
 )
 
-TABLES = (PLAN, WAVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY, EXPOSURE, WAVE_FINDINGS, DOCUMENTS)
+TABLES = (
+    *(PLAN, WAVES, RACK_FLOW, BROKER_WAVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY, EXPOSURE, WAVE_FINDINGS),
+    DOCUMENTS,
+)

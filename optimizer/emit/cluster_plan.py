@@ -46,6 +46,8 @@ class ClusterPlan:
         Input that was left out, contradicts or is broken, the worst first; then what is only noted.
     sources : sequence of SourceRow
         Files and clusters that were read.
+    cross_rack_price_per_gb : float
+        Price of a GB between two racks; 0 if it is unknown.
     """
 
     cluster_id: str
@@ -68,6 +70,7 @@ class ClusterPlan:
     code_version: str = ""
     requested: Requested = field(default_factory=Requested)
     throttles_found: Sequence[rows.EarlierThrottleRow] = ()
+    cross_rack_price_per_gb: float = 0.0
 
     @property
     def capture_times(self) -> list[int]:

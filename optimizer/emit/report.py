@@ -10,6 +10,7 @@ from optimizer.emit.figure_table import BALANCE, COST
 from optimizer.emit.findings import SHOWN, count_findings, first_lines, fixed_or_noted, open_findings
 from optimizer.emit.goals import exclusions, goals, origin, verdict
 from optimizer.emit.pages import render
+from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders
 from optimizer.emit.rows import PlanRow, QualityRow
 from optimizer.emit.shown_figures import (
     LEAST_SHOWN,
@@ -149,6 +150,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         default=compared_with_default(plan),
         factors=factors_text(plan),
         execution=execution(plan),
+        racks=[text for text in (cross_rack_cost(plan), near_leaders(plan)) if text],
         limited=limited(plan),
         cost=[line for line in figures if line.group == COST],
         balance=[line for line in figures if line.group == BALANCE],

@@ -84,7 +84,7 @@ def wave_changes_between(
     leader : (N,) int64
         Index of the current leader; -1 if leaderless.
     """
-    added, removed = _without(after, before), _without(before, after)
+    added, removed = without(after, before), without(before, after)
     # Use the longer of the wave's list and its rollback's list. The rollback names the new lists and the copies back.
     longest = [
         np.maximum(*(_characters(partition, lists, ids) for lists in both))
@@ -103,7 +103,7 @@ def wave_changes_between(
     )
 
 
-def _without(lists: Ints, others: Ints) -> Ints:
+def without(lists: Ints, others: Ints) -> Ints:
     """Brokers in ``lists`` that are not in ``others``, (N, W); -1 elsewhere."""
     return np.where((lists[:, :, None] == others[:, None, :]).any(axis=2), -1, lists)
 

@@ -54,6 +54,11 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         ({"policy": {"max_unexplained": 1.5}}, "max_unexplained = 1.5"),
         ({"policy": {"max_unexplained": -0.1}}, "max_unexplained = -0.1"),
         (
+            {"policy": {"cross_rack_price_per_gb": -0.1}},
+            "cross_rack_price_per_gb = -0.1 is not usable",
+        ),
+        ({"policy": {"cross_rack_price_per_gb": 2e6}}, "cross_rack_price_per_gb = 2000000.0 is not usable"),
+        (
             {"policy": {"only": "rack"}},
             r"\[policy\] only = 'rack' is not usable: use one of racks, drain, leaders, demote",
         ),

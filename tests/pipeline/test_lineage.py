@@ -159,9 +159,10 @@ def check_knobs(section: str, seen: Settings, given: Settings, declared: tuple[s
 
 
 def test_single_knobs_are_declared() -> None:
-    """Only emit reads ``max_unexplained`` and ``plan_log_dirs``; plan reads the throttle style."""
+    """Only emit reads ``max_unexplained``, the price and ``plan_log_dirs``; plan reads the throttle style."""
     for section, knob, readers in (
         ("policy", "max_unexplained", ["emit"]),
+        ("policy", "cross_rack_price_per_gb", ["emit"]),
         ("policy", "disk_headroom", ["ingest", "validate", "snapshot", "solve", "plan", "emit"]),
         ("emit", "plan_log_dirs", ["emit"]),
         ("emit", "throttle_style", ["plan", "emit"]),

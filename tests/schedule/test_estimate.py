@@ -7,7 +7,7 @@ import pytest
 
 from optimizer.domain import Ints
 from optimizer.schedule.estimate import traffic
-from optimizer.schedule.sharing import copies_of, copy_rates, least_seconds
+from optimizer.schedule.sharing import CopyRates, copies_of, copy_rates, end_seconds, least_seconds
 from optimizer.schedule.throttle_rate import Rates, common_rate, is_below_floor, rates_per_broker
 from optimizer.schedule.wave_changes import WaveChanges
 from tests.schedule.test_waves import Row, changes_from_rows
@@ -57,6 +57,16 @@ def test_live_traffic_eats_the_throttle() -> None:
     assert at(3 * MB) == math.inf
     assert at(4 * MB) == math.inf
     assert at(6 * MB) == pytest.approx(35.35, abs=0.1)
+
+
+def test_each_broker_is_busy_in_both_directions() -> None:
+    """Brokers send and receive at the same time; one that does neither needs no rate; without a rate it never ends."""
+    copies = copies_of(changes_from_rows([("balance", 60, 0, [1, 2], []), ("balance", 30, 1, [0], [])]))
+    rates = CopyRates(out=np.array([10.0, 10.0, 0.0, 0.0]), into=np.array([2.0, 3.0, 20.0, 0.0]))
+    sent, received = end_seconds(copies, rates)
+    assert (sent.tolist(), received.tolist()) == ([12, 3, 0, 0], [15, 20, 3, 0])
+    rates.into[1] = 0
+    assert end_seconds(copies, rates)[1].tolist() == [15, math.inf, 3, 0]
 
 
 def test_nothing_to_copy_takes_no_time() -> None:

@@ -131,6 +131,27 @@ def test_the_summary_compares(tables: Tables) -> None:
     assert all(row["label"] and row["position"] > 0 for row in rows.values())
 
 
+def test_copies_flow_between_racks(tables: Tables) -> None:
+    """Rows of racks and of brokers add up to the waves; the summary has what crosses racks and could stay inside."""
+    flow = tables["rack_flow"]
+    assert sum(row["copied_bytes"] for row in flow) == 140 * GB
+    crossing = {(row["from_rack"], row["to_rack"]): 0 for row in flow}
+    for row in flow:
+        crossing[row["from_rack"], row["to_rack"]] += row["copied_bytes"]
+    assert crossing == {("a", "a"): 40 * GB, ("a", "b"): 70 * GB, ("c", "b"): 30 * GB}
+    for wave, row in by(tables["waves"], "wave").items():
+        brokers = [broker for broker in tables["broker_waves"] if broker["wave"] == wave]
+        assert sum(broker["out_bytes"] for broker in brokers) == row["moved_bytes"]
+        assert sum(broker["in_bytes"] for broker in brokers) == row["moved_bytes"]
+    assert max(broker["busy_seconds"] for broker in tables["broker_waves"] if broker["wave"] == 1) == 1200
+    figures = by(tables["plan_summary"], "figure")
+    values = ("before", "baseline", "after")
+    assert [figures["cross_rack_bytes"][side] for side in values] == [None, 140 * GB, 100 * GB]
+    assert [figures["cross_rack_percent"][side] for side in values] == [None, 50, pytest.approx(100 * 100 / 140)]
+    assert [figures["near_leader_bytes"][side] for side in values] == [None, None, 30 * GB]
+    assert [figures["near_leader_partitions"][side] for side in values] == [None, None, 1]
+
+
 def test_tables_keep_their_contracts(tables: Tables) -> None:
     """No NOT NULL column holds a null and keys are unique; only findings about waves may have no rows."""
     assert {name for name, rows in tables.items() if not rows} <= {"wave_findings"}
@@ -147,6 +168,7 @@ def test_an_empty_plan_is_a_plan(spark: SparkSession) -> None:
     run = small_plan.run(spark)
     tables = collect(dict(plan.build(small_plan.inputs(spark, proposal=[], moves=[]), run)))
     assert (tables["waves"], tables["throttles"]) == ([], [])
+    assert (tables["rack_flow"], tables["broker_waves"]) == ([], [])
     figures = by(tables["plan_summary"], "figure")
     assert figures["moved_bytes"]["after"] == figures["waves"]["after"] == 0
     assert not any(row["is_changed"] for row in tables["plan"])

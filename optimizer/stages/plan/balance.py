@@ -10,6 +10,8 @@ from pyspark.sql import types as T
 
 from optimizer.domain import Bands, Cluster, Ints
 from optimizer.planning.arrays import PARTITION_COLUMNS, replica_matrix, to_cluster
+from optimizer.planning.crossings import COLUMNS as CROSSINGS
+from optimizer.planning.crossings import Crossings, crossings
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import bands, broker_loads, is_outside, leader_loads, replica_weights
 from optimizer.solve.rules.pins import rack_breaks
@@ -18,12 +20,14 @@ from schemas.spark import schema_of
 
 PLACEMENTS = {"before": "current_replicas", "baseline": "baseline_replicas", "after": "proposed_replicas"}
 # Measures of each broker, for the summary. A partition that breaks the rack rule counts at its first replica's broker.
+# What copies send is null before the plan, and if racks are unknown.
 MEASURED = T.StructType(
     [
         *schema_of(BROKER_BALANCE).fields,
         T.StructField("accepts_replicas", T.BooleanType()),
         T.StructField("must_empty", T.BooleanType()),
         T.StructField("rack_violations", T.LongType()),
+        *(T.StructField(name, T.LongType()) for name in CROSSINGS),
     ]
 )
 
@@ -37,7 +41,7 @@ def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
     return np.bincount(replicas[broken, 0], minlength=len(brokers)).astype(np.int64)
 
 
-def _rows(cluster: Cluster, replicas: Ints, placement: str, bands: Bands) -> pd.DataFrame:
+def _rows(cluster: Cluster, replicas: Ints, placement: str, bands: Bands, crossing: Crossings | None) -> pd.DataFrame:
     brokers, partitions = cluster.brokers, cluster.partitions
     loads = broker_loads(len(brokers), replicas, replica_weights(partitions))
     leading = leader_loads(len(brokers), replicas, partitions)
@@ -55,8 +59,13 @@ def _rows(cluster: Cluster, replicas: Ints, placement: str, bands: Bands) -> pd.
             "disk_upper_bytes": np.where(np.isfinite(bands.upper[:, disk]), bands.upper[:, disk], -1).round(),
             "in_band": ~is_outside(loads, bands).any(axis=1),
             "rack_violations": broken_racks(cluster, replicas),
+            **{name: pd.array(_known(crossing, name, len(brokers)), dtype="Int64") for name in CROSSINGS},
         }
     )
+
+
+def _known(crossing: Crossings | None, name: str, n_brokers: int) -> Ints | list[None]:
+    return [None] * n_brokers if crossing is None else getattr(crossing, name)
 
 
 def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) -> pd.DataFrame:
@@ -77,9 +86,17 @@ def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) ->
     ordered = partitions.sort_values(["topic", "partition"], kind="stable")
     known = ordered["baseline_replicas"].map(len) > 0
     ordered["baseline_replicas"] = ordered["baseline_replicas"].where(known, ordered["current_replicas"])
+    lists = {placement: replica_matrix(ordered[name], cluster.brokers.ids) for placement, name in PLACEMENTS.items()}
+    in_sync = replica_matrix(ordered["isr"], cluster.brokers.ids)
     rows = [
-        _rows(cluster, replica_matrix(ordered[column], cluster.brokers.ids), placement, cluster_bands)
-        for placement, column in PLACEMENTS.items()
+        _rows(
+            cluster,
+            replicas,
+            placement,
+            cluster_bands,
+            None if placement == "before" else crossings(cluster, lists["before"], replicas, in_sync),
+        )
+        for placement, replicas in lists.items()
     ]
     facts = hosts[["cluster_id", "run_id", "broker_id", "rack", "state", "accepts_replicas", "must_empty"]]
     return pd.concat(rows).merge(facts, on="broker_id", validate="many_to_one")[MEASURED.fieldNames()]
@@ -96,6 +113,6 @@ def with_balance(base: DataFrame, hosts: DataFrame, *, policy: Policy) -> DataFr
         ``instance_brokers``.
     """
     known = [name for name in PARTITION_COLUMNS if name != "replicas"]
-    lists = base.select("cluster_id", *known, *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
+    lists = base.select("cluster_id", *known, "isr", *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
     grouped = lists.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
     return grouped.applyInPandas(partial(measure, policy=policy), MEASURED)

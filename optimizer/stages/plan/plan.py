@@ -1,5 +1,5 @@
-"""Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, throttles, broker_balance, plan_summary, exposure,
-wave_findings."""
+"""Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, rack_flow, broker_waves, throttles,
+broker_balance, plan_summary, exposure, wave_findings."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -18,12 +18,23 @@ from optimizer.schedule.throttle_rate import common_rate, copy_rate_bytes_per_s,
 from optimizer.settings import Settings
 from optimizer.stages.plan.balance import with_balance
 from optimizer.stages.plan.exposure_tables import exposure_tables
+from optimizer.stages.plan.flow_tables import flow_tables
 from optimizer.stages.plan.summary_figures import summarise
 from optimizer.stages.plan.wave_rows import SCHEDULED, broker_ids, schedule_cluster, to_changes, wave_rows
 from optimizer.stages.shared.throttles_found import with_previous
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import PARTITION
-from schemas.output import BROKER_BALANCE, EXPOSURE, PLAN, PLAN_SUMMARY, THROTTLES, WAVE_FINDINGS, WAVES
+from schemas.output import (
+    BROKER_BALANCE,
+    BROKER_WAVES,
+    EXPOSURE,
+    PLAN,
+    PLAN_SUMMARY,
+    RACK_FLOW,
+    THROTTLES,
+    WAVE_FINDINGS,
+    WAVES,
+)
 from schemas.spark import conform, schema_of, struct_of
 
 # Rows of ``throttles`` without the previous value.
@@ -92,6 +103,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     scheduled = scheduled.persist()
     with_waves = scheduled.groupBy("cluster_id").cogroup(by_cluster)
     waves = with_waves.applyInPandas(partial(wave_rows, settings=run.settings), schema_of(WAVES)).persist()
+    flows = flow_tables(scheduled, hosts, run.settings)
     throttles = with_waves.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.names)
@@ -109,6 +121,8 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
         "waves": conform(waves, WAVES),
+        "rack_flow": conform(flows["rack_flow"], RACK_FLOW),
+        "broker_waves": conform(flows["broker_waves"], BROKER_WAVES),
         "throttles": conform(with_previous(throttles, inputs["throttles_found"]), THROTTLES),
         "broker_balance": conform(measured, BROKER_BALANCE),
         "plan_summary": conform(summary, PLAN_SUMMARY),

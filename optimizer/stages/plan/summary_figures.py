@@ -107,6 +107,9 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
         """The column, null for brokers that accept no replicas."""
         return F.when(accepts, F.col(column))
 
+    def of_plan(total: Column) -> Column:
+        return F.when(F.col("placement") == "after", total)
+
     totals = measured.groupBy(*CLUSTER_RUN, "placement").agg(
         F.sum("rack_violations").alias("rack_violations"),
         F.sum(F.when(F.col("must_empty"), F.col("replicas")).otherwise(0)).alias("replicas_on_leaving_brokers"),
@@ -120,6 +123,9 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
         F.sum(accepts.cast("long")).alias("brokers"),
         F.sum("replicas").alias("replicas"),
         F.sum("disk_bytes").alias("total_bytes"),
+        F.sum("cross_rack_bytes").alias("cross_rack_bytes"),
+        _percent(F.sum("cross_rack_bytes"), F.sum("copied_bytes")).alias("cross_rack_percent"),
+        *(of_plan(F.sum(name)).alias(name) for name in ("near_leader_bytes", "near_leader_partitions")),
     )
     names = [name for name in totals.columns if name not in (*CLUSTER_RUN, "placement")]
     return _long(totals, {name: F.col(name) for name in names}, F.col("placement"))

@@ -1,0 +1,31 @@
+"""Sentences about bytes between racks: what they cost, and what other leaders during the copies would save."""
+
+from optimizer.cluster_policy import BYTES_PER_GB
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.units import human_bytes, human_count, human_percent
+
+
+def cross_rack_cost(plan: ClusterPlan) -> str:
+    """The price of the bytes between racks, in one sentence; empty without a price or without such bytes."""
+    crossing = plan.number("cross_rack_bytes")
+    price = plan.cross_rack_price_per_gb
+    if not (crossing and price):
+        return ""
+    return (
+        f"Copying {human_bytes(crossing)} between racks costs about {crossing / BYTES_PER_GB * price:,.2f} at the "
+        f"given price of {price:g} per GB."
+    )
+
+
+def near_leaders(plan: ClusterPlan) -> str:
+    """What leading from leaving replicas would save and cost, in three sentences; empty if it saves nothing."""
+    saved, crossing = plan.number("near_leader_bytes"), plan.number("cross_rack_bytes")
+    if not (saved and crossing):
+        return ""
+    share, partitions = plan.number("cross_rack_percent"), plan.number("near_leader_partitions")
+    rest = human_percent(share * (1 - saved / crossing))
+    return (
+        f"{human_percent(share)} of the copied bytes cross racks. It would be {rest} ({human_bytes(saved)} less) if "
+        "the leaving replica in the target's rack led during the copy. Ballast does not do this: it takes "
+        f"{human_count(2 * partitions)} more leader changes, two per partition."
+    )
