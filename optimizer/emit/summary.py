@@ -57,21 +57,22 @@ def execution(plan: ClusterPlan) -> str:
         return "Nothing to do: no partition changes."
     seconds = sum(row.estimated_seconds for row in plan.waves)
     rate = max(row.throttle_bytes_per_s for row in plan.waves)
-    text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying{_interval(plan)}"
+    details = "; ".join(filter(None, (_interval(plan), _above_bound(plan))))
+    text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying{details and f' ({details})'}"
     if not rate:
         return f"{text}: nothing is copied."
-    text = f"{text}{_above_bound(plan)} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
+    text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
     return f"{text} (throttle up to {human_rate(rate)}, {live})."
 
 
 def _interval(plan: ClusterPlan) -> str:
-    """The ends of the interval, in parentheses; empty if an older release made the waves, or the time has no spread."""
+    """The ends of the interval of the time; empty if an older release made the waves, or both are the same."""
     least, most = ([getattr(row, name) for row in plan.waves] for name in ("least_seconds", "most_seconds"))
     if None in least or None in most or human_time(sum(least)) == human_time(sum(most)):
         return ""
-    return f" ({human_time(sum(least))} to {human_time(sum(most))})"
+    return f"{human_time(sum(least))} to {human_time(sum(most))}"
 
 
 def _above_bound(plan: ClusterPlan) -> str:
@@ -79,7 +80,7 @@ def _above_bound(plan: ClusterPlan) -> str:
     ratio = plan.figure("waves_over_bound")
     if ratio is None or len(plan.waves) == 1:
         return ""
-    return f", {human_ratio(ratio)} the proven minimum for {plural(len(plan.waves), 'wave')},"
+    return f"{human_ratio(ratio)} the proven minimum for {plural(len(plan.waves), 'wave')}"
 
 
 def _head(plan: ClusterPlan) -> Iterator[str]:

@@ -107,10 +107,10 @@ def test_without_a_copy_there_are_no_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def test_a_leaderless_partition_has_no_flow_between_racks() -> None:
-    """Nobody sends its copy; its target still needs the disk."""
+    """Nobody sends its copy, so nobody is busy with it; its target still needs the disk."""
     made = tables([change(0, [11], [12], leader=None)], hosts())
     assert made["rack_flow"] == []
-    assert made["broker_waves"] == [(1, 12, 0, 60 * MB, 6, 160 * MB)]
+    assert made["broker_waves"] == [(1, 12, 0, 60 * MB, 0, 160 * MB)]
 
 
 def figures(brokers: pd.DataFrame, *lists: tuple[Sequence[int], ...], **changes: Any) -> dict[str, dict[str, Any]]:

@@ -71,10 +71,12 @@ def test_the_dead_brokers_replica_is_copied_first(tables: Tables) -> None:
 
 
 def test_estimates_follow_the_busiest_end(tables: Tables) -> None:
-    """60 GB from one leader at 50 MB/s take 1200 s; the throttle adds the neediest broker's live traffic."""
+    """60 GB from one leader at 50 MB/s take 1200 s, 0.8 % more for cut-off batches, and a second; the throttle adds the
+    neediest broker's live traffic."""
     first = by(tables["waves"], "wave")[1]
     assert first["busiest_bytes"] == 60 * GB
-    assert first["estimated_seconds"] == 1200
+    assert first["estimated_seconds"] == 1211
+    assert 1070 < first["least_seconds"] < 1211 * 0.91 < 1211 * 1.09 < first["most_seconds"] < 1500
     assert first["throttle_bytes_per_s"] == 53_000_000
     assert not first["below_floor"]
 
