@@ -68,6 +68,11 @@ def lengths(changes: WaveChanges, wave_of: Ints, n_brokers: int) -> list[int]:
     return [int(traffic(changes.select(wave_of == wave), n_brokers).busiest.max()) for wave in waves]
 
 
+def longest_change(changes: WaveChanges, n_brokers: int) -> int:
+    """Bytes of the longest wave of a single change."""
+    return int(ends_of(changes, n_brokers).length_bytes.max(initial=0))
+
+
 def needed(changes: WaveChanges, urgency: int, n_brokers: int, n_waves: int) -> int:
     """Waves that the bytes of a class and of more urgent ones need, if every wave takes its share of the whole."""
     whole = int(traffic(changes.select(changes.urgency != REORDER), n_brokers).busiest.max())
@@ -93,7 +98,7 @@ def test_every_wave_respects_disks_and_copies(case: Case) -> None:
             assert part.copies.sum() <= schedule.max_moves_per_wave or (part.copies > 0).sum() == 1
     if not schedule.waves and len(changes):
         window = schedule.throttle_mb_per_s * BYTES_PER_MB * 36
-        most = max(window, int(ends_of(changes, len(used)).length_bytes.max()))
+        most = max(window, longest_change(changes, len(used)))
         assert max(lengths(changes, wave_of, len(used)), default=0) <= max(
             most, max(lengths(changes, today, len(used)), default=0)
         )
@@ -119,10 +124,10 @@ def test_requests_stay_within_kafkas_limits(case: Case) -> None:
 @given(plans())
 def test_urgent_changes_are_not_later(case: Case) -> None:
     """Each is in the wave of ``assign_waves`` at the latest, or in the last that its class needs; reorders are last."""
-    changes, used, _, _ = case
+    changes, used, _, schedule = case
     today, wave_of = both(case)
     copying = changes.urgency != REORDER
-    n_waves = len(np.unique(wave_of[copying & (wave_of != UNPLACED)]))
+    n_waves = max(int(today[copying].max(initial=0)), min(schedule.waves, int(copying.sum())))
     for i in np.flatnonzero((changes.urgency < BALANCE) & (today != UNPLACED)):
         assert wave_of[i] <= max(today[i], needed(changes, int(changes.urgency[i]), len(used), n_waves))
     if (~copying).any():
@@ -132,22 +137,23 @@ def test_urgent_changes_are_not_later(case: Case) -> None:
 @settings(max_examples=150, deadline=None)
 @given(plans())
 def test_waves_are_never_worse(case: Case) -> None:
-    """As few changes without a wave, as many waves, and then no longer sum, unless a wave had to become shorter."""
-    changes, used, _, _ = case
+    """As few changes without a wave, as many waves, no more bytes over the longest length, and then no longer sum."""
+    changes, used, _, schedule = case
     today, wave_of = both(case)
     assert (wave_of == UNPLACED).sum() <= (today == UNPLACED).sum()
     before, after = (lengths(changes, waves, len(used)) for waves in (today, wave_of))
     assert len(after) >= len(before)
     if len(after) != len(before) or (today == UNPLACED).sum() != (wave_of == UNPLACED).sum() or not before:
         return
-    ends = ends_of(changes, len(used))
-    busiest = int(ends.loads(changes.urgency != REORDER).max())
-    most = LONGEST * max(busiest / len(before), int(ends.length_bytes.max()))
-    assert sum(after) <= sum(before) or max(before) > most >= max(after)
-    assert (
-        sum(after) >= least_total_bytes(changes.select(changes.urgency != REORDER), len(used), len(after))
-        or (today == UNPLACED).any()
-    )
+    copying = changes.select(changes.urgency != REORDER)
+    busiest, largest = int(traffic(copying, len(used)).busiest.max()), longest_change(copying, len(used))
+    window = np.inf if schedule.waves else schedule.throttle_mb_per_s * BYTES_PER_MB * 36
+    n_waves = max(len(before), min(schedule.waves, len(copying)))
+    most = min(LONGEST * max(busiest / n_waves, largest), max(window, largest))
+    over_before, over_after = (sum(max(length - most, 0) for length in waves) for waves in (before, after))
+    assert (over_after, sum(after)) <= (over_before, sum(before))
+    if (wave_of != UNPLACED).all():
+        assert sum(after) >= least_total_bytes(copying, len(used), len(after))
 
 
 @settings(max_examples=75, deadline=None)
