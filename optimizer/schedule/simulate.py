@@ -27,24 +27,24 @@ from optimizer.schedule.estimate import PARTITION_FETCH_BYTES, RESPONSE_FETCH_BY
 from optimizer.schedule.sharing import START_SECONDS, Copies, CopyRates, cut_off_factor, end_seconds, fair_seconds
 
 SIMULATED_SECONDS = 60.0  # least time of the wave that is simulated
-SEEDS = 3
+SEEDS = 3  # simulations: more change the ends of large waves by less than 1 %
 SPREAD = (
     0.1  # added to both ends: runs of one plan on a real cluster differ by up to 15 %, seeds of a large wave by 1 %
 )
 MOST_FETCHES = 30_000  # of one simulation; a larger wave is cut down to the busiest broker and its partners
-_WINDOW_SECONDS, _KEPT_SECONDS = 1.0, 11.0
-_FOLLOWER_WAITS, _LEADER_HOLDS = 1.0, 0.5
-_NETWORK_SECONDS = (0.001, 0.01)  # of one answer
-_FIRST_FETCH_SECONDS = (0.1, 0.3)
+_WINDOW_SECONDS, _KEPT_SECONDS = 1.0, 11.0  # replication.quota.window.size.seconds, and .num of them
+_FOLLOWER_WAITS, _LEADER_HOLDS = 1.0, 0.5  # seconds: replica.fetch.backoff.ms and replica.fetch.wait.max.ms
+_NETWORK_SECONDS = (0.001, 0.01)  # of one answer, at most a hundredth of a second
+_FIRST_FETCH_SECONDS = (0.1, 0.3)  # after the reassignment is accepted, as seen on real clusters
 
 
 @dataclass(frozen=True)
 class WaveTime:
     """Seconds of a wave: expected, and the ends of the interval."""
 
-    expected: float
-    least: float
-    most: float
+    expected_seconds: float
+    least_seconds: float
+    most_seconds: float
 
 
 def wave_time(copies: Copies, rates: CopyRates, *, batch_bytes: int) -> WaveTime:
@@ -59,15 +59,15 @@ def wave_time(copies: Copies, rates: CopyRates, *, batch_bytes: int) -> WaveTime
     shared = fair_seconds(copies, rates)
     if not shared or shared == float("inf"):
         return WaveTime(shared, shared, shared)
-    expected = shared * factor + START_SECONDS
+    expected_seconds = shared * factor + START_SECONDS
     part = _busiest_part(copies, rates)
     scaled = replace(part, size_bytes=part.size_bytes * (SIMULATED_SECONDS / fair_seconds(part, rates)))
     times = [simulated_seconds(scaled, rates, batch_bytes=batch_bytes, seed=seed) for seed in range(SEEDS)]
     simulated = [shared * time / SIMULATED_SECONDS for time in times]
     return WaveTime(
-        expected,
-        least=(1 - SPREAD) * min(expected, *simulated),
-        most=(1 + SPREAD) * max(expected, *simulated),
+        expected_seconds,
+        least_seconds=(1 - SPREAD) * min(expected_seconds, *simulated),
+        most_seconds=(1 + SPREAD) * max(expected_seconds, *simulated),
     )
 
 

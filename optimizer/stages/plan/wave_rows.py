@@ -110,10 +110,10 @@ def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, obj
         "busiest_broker": int(ids[busiest]) if load.busiest[busiest] else None,
         "busiest_bytes": int(load.busiest[busiest]),
         "throttle_bytes_per_s": common_rate(load, copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule)),
-        "estimated_seconds": _whole_seconds(time.expected),
+        "estimated_seconds": _whole_seconds(time.expected_seconds),
         "below_floor": is_below_floor(load, rates),
-        "least_seconds": _whole_seconds(time.least),
-        "most_seconds": _whole_seconds(time.most),
+        "least_seconds": _whole_seconds(time.least_seconds),
+        "most_seconds": _whole_seconds(time.most_seconds),
     }
 
 
