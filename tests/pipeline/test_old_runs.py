@@ -294,9 +294,9 @@ def test_an_error_between_two_writes_is_a_failed_attempt(planned: Run, monkeypat
         put(self, table, rows, where)
 
     put = Store._put
-    two_waves = replace(
-        PLAN, build=lambda inputs, run: {"waves": run.spark.createDataFrame([WAVE, {**WAVE, "wave": 2}])}
-    )
+    rows = [WAVE, {**WAVE, "wave": 2}]
+    schema = schema_of(schemas.ALL["waves"])
+    two_waves = replace(PLAN, build=lambda inputs, run: {"waves": run.spark.createDataFrame(rows, schema)})
     with monkeypatch.context() as storage, pytest.raises(OSError, match="does not answer"):
         storage.setattr(Store, "_put", full)
         attempt(planned, replace(SOLVE, build=with_two_findings), two_waves)
