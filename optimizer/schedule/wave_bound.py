@@ -73,7 +73,8 @@ def ends_of(changes: WaveChanges, n_brokers: int) -> Ends:
 
 
 def least_total_bytes(changes: WaveChanges, n_brokers: int, n_waves: int) -> int:
-    """Lower bound on the sum of the waves' lengths, if ``n_waves`` waves have a change each (formula 28).
+    """Lower bound on the sum of the waves' lengths, if ``n_waves`` waves have a change each
+    (formula 28 of docs/solver.md).
 
     Take any end e. The changes with a part in e sum to B(e) bytes there, and there are k(e) of them. Waves in which e
     has a part are at least as long as its bytes in them, together B(e). They are at most k(e). So at least n - k(e)
