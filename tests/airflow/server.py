@@ -19,7 +19,8 @@ from typing import Any
 from setup.paths import AIRFLOW, HOME
 from tests.ports import free_ports
 
-START_SECONDS, RUN_SECONDS = 120, 360
+# Limits for what never comes. A whole night takes two minutes alone, and up to six beside two other test processes.
+START_SECONDS, RUN_SECONDS = 120, 600
 USERS = {"ann": "op", "bob": "op", "vic": "viewer", "root": "admin"}
 PARTS = {"api-server": ("--workers", "1"), "scheduler": ("--skip-serve-logs",), "dag-processor": ()}
 ENDED = {"success", "failed"}
