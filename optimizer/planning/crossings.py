@@ -6,7 +6,7 @@ import numpy as np
 
 from optimizer.domain import Bools, Brokers, Cluster, Ints
 from optimizer.schedule.flows import cross_rack_bytes, known_racks, near_leader_bytes
-from optimizer.schedule.wave_changes import bytes_per_broker, without
+from optimizer.schedule.wave_changes import bytes_per_broker, same_slots, without
 
 COLUMNS = ("copied_bytes", "cross_rack_bytes", "near_leader_bytes", "near_leader_partitions")
 
@@ -44,7 +44,7 @@ def crossings(cluster: Cluster, before: Ints, after: Ints, in_sync: Ints) -> Cro
         return None
     rack, source, size = known_racks(brokers), partitions.leader, partitions.size_bytes
     added, removed = without(after, before), without(before, after)
-    can_lead = (removed >= 0) & _may_lead_meanwhile(brokers)[removed] & _is_member(removed, in_sync)
+    can_lead = _may_lead_meanwhile(brokers)[removed] & same_slots(removed, in_sync).any(axis=2)
     crossing = cross_rack_bytes(added, source, size, rack)
     saved = crossing - near_leader_bytes(added, source, size, rack, np.where(can_lead, removed, -1))
 
@@ -57,11 +57,6 @@ def crossings(cluster: Cluster, before: Ints, after: Ints, in_sync: Ints) -> Cro
         near_leader_bytes=per_leader(saved),
         near_leader_partitions=per_leader((saved > 0).astype(np.int64)),
     )
-
-
-def _is_member(brokers: Ints, lists: Ints) -> Bools:
-    """Which brokers, (N, W), are in the list of their row, (N, V)."""
-    return np.asarray((brokers[:, :, None] == lists[:, None, :]).any(axis=2))
 
 
 def _may_lead_meanwhile(brokers: Brokers) -> Bools:

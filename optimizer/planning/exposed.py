@@ -12,6 +12,7 @@ from optimizer.planning.arrays import replica_matrix, to_brokers, with_nulls
 from optimizer.planning.finish import finding_row
 from optimizer.schedule.exposed_states import Exposed
 from optimizer.schedule.exposure import AFTER, BEFORE, Exposure, Losses, Moment, exposure
+from optimizer.schedule.wave_changes import same_slots
 from optimizer.solve.findings.finding import SHOWN, Finding
 from schemas.keys import CLUSTER_RUN
 
@@ -77,12 +78,11 @@ def _exposed(rows: pd.DataFrame, brokers: Brokers, *, counts_all: bool) -> Expos
 def _members(replicas: Ints, lists: pd.Series, ids: Ints) -> Bools:
     """Which replicas are in the lists of broker ids, (P, W); a missing list is empty."""
     marked = replica_matrix(lists.map(lambda x: x if x is not None else []), ids)
-    return np.asarray(((replicas[:, :, None] == marked[:, None, :]) & (replicas >= 0)[:, :, None]).any(axis=2))
+    return np.asarray(same_slots(replicas, marked).any(axis=2))
 
 
 def _moment_rows(moments: Iterable[Moment], brokers: Brokers) -> Iterator[dict[str, Any]]:
-    racks = [name for name in brokers.rack_names if name] if brokers.racks_matter else []
-    names = {BROKER: [str(b) for b in brokers.ids.tolist()], RACK: racks}
+    names = _names(brokers)
     for position, moment in enumerate(moments):
         common = {"position": position, "moment": moment.name, "wave": moment.wave}
         now = {
@@ -95,6 +95,12 @@ def _moment_rows(moments: Iterable[Moment], brokers: Brokers) -> Iterator[dict[s
             yield {**common, "loss": some, "lost": "", "writes_stopped": losses.stopped_by_some}
             for number in _reported(losses, moment.name):
                 yield {**common, "loss": loss, "lost": names[loss][number], **_loss(losses, number)}
+
+
+def _names(brokers: Brokers) -> dict[str, list[str]]:
+    """What may be lost, by kind, in the order of ``Losses``. Brokers without a rack are in none."""
+    racks = [name for name in brokers.rack_names if name] if brokers.racks_matter else []
+    return {BROKER: [str(broker) for broker in brokers.ids.tolist()], RACK: racks}
 
 
 def _reported(losses: Losses, moment: str) -> Iterable[int]:
@@ -134,12 +140,12 @@ def _newly_exposed(rows: pd.DataFrame, result: Exposure, brokers: Brokers) -> It
     exposed = rows[result.newly_exposed]
     if exposed.empty:
         return
-    after = result.moments[-1]
-    racks = [name for name in brokers.rack_names if name]
-    worst = dict[str, tuple[str, int]]()
-    if len(after.racks.stopped):
-        worst["rack"] = (racks[after.racks.worst], int(after.racks.stopped[after.racks.worst]))
-    worst["broker"] = (str(brokers.ids[after.brokers.worst]), int(after.brokers.stopped[after.brokers.worst]))
+    after, lost = result.moments[-1], _names(brokers)
+    worst = {
+        kind: (lost[kind][losses.worst], int(losses.stopped[losses.worst]))
+        for kind, losses in ((RACK, after.racks), (BROKER, after.brokers))
+        if lost[kind]
+    }
     names = [f"{topic}-{partition}" for topic, partition in zip(exposed["topic"], exposed["partition"], strict=True)]
     yield Finding(
         FindingCode.NEWLY_EXPOSED,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bools, Ints
+from optimizer.schedule.wave_changes import same_slots
 
 _NEVER = np.iinfo(np.int32).max  # rank of a replica that cannot lead
 
@@ -77,8 +78,7 @@ def _needed(exposed: Exposed, rows: Ints, hosts: Ints) -> Ints:
 
 def begun(exposed: Exposed, rows: Ints, hosts: Ints) -> State:
     """The state with the old replicas in sync, in lists that have all of them."""
-    old = exposed.replicas[rows]
-    same = (hosts[:, :, None] == old[:, None, :]) & (hosts >= 0)[:, :, None]
+    same = same_slots(hosts, exposed.replicas[rows])
     living = (hosts >= 0) & exposed.is_living[hosts]
     in_sync, eligible = (
         (same & marked[rows][:, None, :]).any(axis=2) for marked in (exposed.in_sync, exposed.eligible)
@@ -92,8 +92,7 @@ def ended(exposed: Exposed, rows: Ints, width: int, *, is_elected: bool) -> Stat
     """The state with the new list: what is added is in sync, and so is what was before and stays."""
     target = exposed.target[rows]
     hosts = np.pad(target, ((0, 0), (0, width - target.shape[1])), constant_values=-1)
-    old = exposed.replicas[rows]
-    same = (hosts[:, :, None] == old[:, None, :]) & (hosts >= 0)[:, :, None]
+    same = same_slots(hosts, exposed.replicas[rows])
     living = (hosts >= 0) & exposed.is_living[hosts]
     in_sync = living & (~same.any(axis=2) | (same & exposed.in_sync[rows][:, None, :]).any(axis=2))
     leader = np.full(len(rows), -1) if is_elected else exposed.leader[rows]
@@ -108,10 +107,10 @@ def moving_lists(exposed: Exposed, rows: Ints) -> Ints:
     If nothing is added and the whole target is in sync, what is removed is gone at once.
     """
     old, target = exposed.replicas[rows], exposed.target[rows]
-    same = (target[:, :, None] == old[:, None, :]) & (target >= 0)[:, :, None]
+    same = same_slots(target, old)
     is_living = (target >= 0) & exposed.is_living[target]
     in_sync = is_living & (same & exposed.in_sync[rows][:, None, :]).any(axis=2)
-    is_done = (in_sync | (target < 0)).all(axis=1)
+    is_done: Bools = np.asarray((in_sync | (target < 0)).all(axis=1))
     removed = np.where(same.any(axis=1) | is_done[:, None], -1, old)
     return np.concatenate((target, np.sort(removed, axis=1)), axis=1)
 
@@ -150,7 +149,7 @@ def effects_of(state: State, groups: Ints) -> Effects:
     """The effects of losing each group of brokers. A group counts once for each partition, at its first slot."""
     hosts = state.hosts
     group = np.where(hosts >= 0, groups[hosts], -1)
-    same = (group[:, :, None] == group[:, None, :]) & (group >= 0)[:, :, None]
+    same = same_slots(group, group)
     is_first = (group >= 0) & ~np.tril(same, -1).any(axis=2)
     lost = (same & state.in_sync[:, None, :]).sum(axis=2)
     in_sync = state.in_sync.sum(axis=1)

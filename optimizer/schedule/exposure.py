@@ -83,6 +83,7 @@ class _Tally:
 
     def __init__(self, exposed: Exposed, groups: Ints) -> None:
         self.groups, self.n_groups, self.n_brokers = groups, int(groups.max(initial=-1)) + 1, len(groups)
+        self._is_lost = groups == np.arange(self.n_groups)[:, None]
         self.sums = np.zeros((4, self.n_groups), dtype=np.int64)
         self.inherited = np.zeros((self.n_groups, self.n_brokers), dtype=np.int64)  # load that moves in a loss
         self.load = np.zeros(self.n_brokers, dtype=np.int64)
@@ -112,9 +113,8 @@ class _Tally:
         return Losses(offline, stopped, under_replicated, moved, self._ratios(), int(self.stopped_by_some.sum()))
 
     def _ratios(self) -> Floats:
-        is_lost = self.groups == np.arange(self.n_groups)[:, None]
-        after = np.where(is_lost, 0, self.load + self.inherited)
-        hosts = (~is_lost & (self.held > 0) & self._exposed.is_living).sum(axis=1)
+        after = np.where(self._is_lost, 0, self.load + self.inherited)
+        hosts = (~self._is_lost & (self.held > 0) & self._exposed.is_living).sum(axis=1)
         return _over_mean(after, hosts)
 
     def ratio_now(self) -> float:

@@ -5,8 +5,9 @@ second, eleven seconds long. A follower over its rate waits for a second before 
 holds a fetch back for half a second. An answer carries at most 1 MiB of each partition and 10 MiB in all; a batch that
 is cut off at its end counts at both meters, and is dropped.
 
-The time over the least time does not depend on the size of the wave (within 2 %, measured from 60 to 1,200 s), so a
-wave is simulated scaled down to a minute. Random are only the start of each fetcher and the time on the network.
+The time over the least time hardly depends on the size of a wave (from 60 to 1,200 s: within 2 % with many copies, 7 %
+with six), so a wave is simulated scaled down to a minute. Only the start of each fetcher and the time on the network
+are random.
 
 References
 ----------
@@ -28,9 +29,8 @@ from optimizer.schedule.sharing import START_SECONDS, Copies, CopyRates, cut_off
 
 SIMULATED_SECONDS = 60.0  # least time of the wave that is simulated
 SEEDS = 3  # simulations: more change the ends of large waves by less than 1 %
-SPREAD = (
-    0.1  # added to both ends: runs of one plan on a real cluster differ by up to 15 %, seeds of a large wave by 1 %
-)
+# Share added to both ends: runs of one plan on a real cluster differ by up to 15 %, seeds of a large wave by 1 %.
+SPREAD = 0.1
 MOST_FETCHES = 30_000  # of one simulation; a larger wave is cut down to the busiest broker and its partners
 _WINDOW_SECONDS, _KEPT_SECONDS = 1.0, 11.0  # replication.quota.window.size.seconds, and .num of them
 _FOLLOWER_WAITS, _LEADER_HOLDS = 1.0, 0.5  # seconds: replica.fetch.backoff.ms and replica.fetch.wait.max.ms

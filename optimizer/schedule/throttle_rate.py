@@ -13,7 +13,7 @@ from optimizer.domain import Ints
 from optimizer.schedule.estimate import Traffic
 from optimizer.settings import Schedule
 
-BYTES_PER_MB = 10**6  # decimal unit, a power of 1000
+BYTES_PER_KB, BYTES_PER_MB = 10**3, 10**6  # decimal units, powers of 1000
 
 
 @dataclass(frozen=True)

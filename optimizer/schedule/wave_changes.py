@@ -105,7 +105,12 @@ def wave_changes_between(
 
 def without(lists: Ints, others: Ints) -> Ints:
     """Brokers in ``lists`` that are not in ``others``, (N, W); -1 elsewhere."""
-    return np.where((lists[:, :, None] == others[:, None, :]).any(axis=2), -1, lists)
+    return np.where(same_slots(lists, others).any(axis=2), -1, lists)
+
+
+def same_slots(lists: Ints, others: Ints) -> Bools:
+    """Which slots of two lists of each partition hold the same broker, (N, W, V); padding equals nothing."""
+    return np.asarray((lists[:, :, None] == others[:, None, :]) & (lists >= 0)[:, :, None])
 
 
 def _characters(partition: Ints, lists: Ints, ids: Ints) -> Ints:

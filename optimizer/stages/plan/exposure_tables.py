@@ -4,33 +4,16 @@ from collections.abc import Mapping
 
 import pandas as pd
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from optimizer.kafka.versions import needs_whole_min_isr
-from optimizer.planning.arrays import with_nulls
 from optimizer.planning.exposed import COLUMNS, exposure_rows
 from optimizer.settings import Settings
+from optimizer.stages.plan.table_pair import rows_of_all, schema_of_all, split
 from schemas.keys import CLUSTER_RUN
 from schemas.output import EXPOSURE, WAVE_FINDINGS
-from schemas.spark import schema_of
-from schemas.table import Table
 
 _TABLES = (EXPOSURE, WAVE_FINDINGS)
-_TABLE = "table_name"
-# Rows of both tables: the columns of one are null in rows of the other.
-_BOTH = T.StructType(
-    [
-        T.StructField(_TABLE, T.StringType()),
-        *(T.StructField(name, T.StringType()) for name in CLUSTER_RUN),
-        *(
-            T.StructField(field.name, field.dataType)
-            for table in _TABLES
-            for field in schema_of(table)
-            if field.name not in CLUSTER_RUN
-        ),
-    ]
-)
+_BOTH = schema_of_all(_TABLES)
 
 
 def exposure_tables(partitions: DataFrame, hosts: DataFrame, settings: Settings) -> dict[str, DataFrame]:
@@ -50,18 +33,13 @@ def exposure_tables(partitions: DataFrame, hosts: DataFrame, settings: Settings)
 
     by_cluster = partitions.select(*CLUSTER_RUN, *COLUMNS).groupBy("cluster_id")
     both = by_cluster.cogroup(hosts.groupBy("cluster_id")).applyInPandas(of_cluster, _BOTH).persist()
-    return {table.name: _select(both, table) for table in _TABLES}
+    return split(both, _TABLES)
 
 
 def _rows(partitions: pd.DataFrame, hosts: pd.DataFrame, versions: Mapping[str, str]) -> pd.DataFrame:
     if partitions.empty or hosts.empty:
-        return pd.DataFrame(columns=_BOTH.fieldNames())
-    cluster_id = hosts["cluster_id"].iloc[0]
+        return rows_of_all({}, _BOTH.names)
+    cluster_id, run_id = (hosts[name].iloc[0] for name in CLUSTER_RUN)
     frames = exposure_rows(partitions, hosts, needs_whole_min_isr=needs_whole_min_isr(versions.get(cluster_id, "")))
-    tagged = [frame.assign(**{_TABLE: table.name}) for table, frame in zip(_TABLES, frames, strict=True)]
-    whole = pd.concat([frame for frame in tagged if len(frame)]).reindex(columns=_BOTH.fieldNames())
-    return with_nulls(whole.assign(cluster_id=cluster_id, run_id=hosts["run_id"].iloc[0]))
-
-
-def _select(both: DataFrame, table: Table) -> DataFrame:
-    return both.filter(F.col(_TABLE) == table.name).select(*table.names)
+    names = [table.name for table in _TABLES]
+    return rows_of_all(dict(zip(names, frames, strict=True)), _BOTH.names, cluster_id=cluster_id, run_id=run_id)

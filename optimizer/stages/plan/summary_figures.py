@@ -7,8 +7,18 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import FIGURES
+from optimizer.planning.exposed import BROKER, NONE, RACK, SOME_BROKER, SOME_RACK
 from optimizer.stages.plan.balance import PLACEMENTS
 from schemas.keys import CLUSTER_RUN
+
+# The figure that counts the partitions that a loss stops.
+_FIGURE_OF_LOSS = {
+    NONE: "stopped_without_loss",
+    BROKER: "stopped_by_worst_broker",
+    RACK: "stopped_by_worst_rack",
+    SOME_BROKER: "stopped_by_some_broker",
+    SOME_RACK: "stopped_by_some_rack",
+}
 
 
 def _long(frame: DataFrame, figures: dict[str, Column], placement: Column) -> DataFrame:
@@ -133,20 +143,8 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
 
 def _exposure_figures(exposure: DataFrame) -> DataFrame:
     """Partitions that losses stop: by one loss or another, and by the worst; and the busiest leader after a loss."""
-    figure = F.create_map(
-        *(
-            F.lit(text)
-            for pair in (
-                ("some_broker", "stopped_by_some_broker"),
-                ("broker", "stopped_by_worst_broker"),
-                ("some_rack", "stopped_by_some_rack"),
-                ("rack", "stopped_by_worst_rack"),
-                ("none", "stopped_without_loss"),
-            )
-            for text in pair
-        )
-    )[F.col("loss")]
-    of_broker = exposure.filter("loss = 'broker'").select(
+    figure = F.create_map(*(F.lit(text) for pair in _FIGURE_OF_LOSS.items() for text in pair))[F.col("loss")]
+    of_broker = exposure.filter(F.col("loss") == BROKER).select(
         *CLUSTER_RUN,
         "moment",
         F.lit("busiest_after_broker_loss").alias("figure"),

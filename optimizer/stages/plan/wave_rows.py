@@ -1,5 +1,7 @@
 """Waves of one cluster and their measures: pandas functions that call ``optimizer.schedule``."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 from pyspark.sql import types as T
@@ -11,7 +13,14 @@ from optimizer.schedule.balanced_waves import balanced_waves
 from optimizer.schedule.estimate import Traffic, traffic
 from optimizer.schedule.sharing import copies_of, copy_rates
 from optimizer.schedule.simulate import wave_time
-from optimizer.schedule.throttle_rate import Rates, common_rate, copy_rate_bytes_per_s, is_below_floor, rates_per_broker
+from optimizer.schedule.throttle_rate import (
+    BYTES_PER_KB,
+    Rates,
+    common_rate,
+    copy_rate_bytes_per_s,
+    is_below_floor,
+    rates_per_broker,
+)
 from optimizer.schedule.wave_bound import least_total_bytes
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits
@@ -23,7 +32,6 @@ from schemas.planning import INSTANCE
 from schemas.spark import schema_of
 
 # Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
-BYTES_PER_KB = 1_000
 SCHEDULED = T.StructType(
     [
         *schema_of(PLAN).fields,
@@ -70,7 +78,8 @@ def _disk_limits(hosts: pd.DataFrame, headroom: float) -> Ints:
     return disk_limits(np.asarray(capacity, dtype=np.int64), headroom)
 
 
-def _disk_used(hosts: pd.DataFrame) -> Ints:
+def disk_used(hosts: pd.DataFrame) -> Ints:
+    """Bytes on each broker before the plan, (B,), ascending by id."""
     return hosts.sort_values("broker_id")["disk_used_bytes"].to_numpy(dtype=np.int64)
 
 
@@ -90,7 +99,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     ids = broker_ids(hosts)
     waves = balanced_waves(
         to_changes(rows, ids),
-        disk_used=_disk_used(hosts),
+        disk_used=disk_used(hosts),
         disk_limit=_disk_limits(hosts, settings.policy.disk_headroom),
         schedule=settings.schedule,
     )
@@ -127,20 +136,27 @@ def _least_total_bytes(changes: WaveChanges, wave_of: Ints, n_brokers: int) -> i
     return least_total_bytes(changes.select(copying), n_brokers, len(np.unique(wave_of[copying])))
 
 
+def wave_parts(changes: WaveChanges, wave_of: Ints, used: Ints) -> Iterator[tuple[int, WaveChanges, Ints]]:
+    """Each wave's number, its changes, and the bytes on each broker while its old and new replicas exist, (B,)."""
+    for wave in range(1, int(wave_of.max()) + 1):
+        part = changes.select(wave_of == wave)
+        peak = used + bytes_per_broker(part.added, part.size_bytes, len(used))
+        used = peak - bytes_per_broker(part.removed, part.size_bytes, len(used))
+        yield wave, part, peak
+
+
 def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     """Rows of ``waves`` of one cluster, from rows of ``SCHEDULED`` with waves."""
     placed = scheduled[scheduled["wave"].notna()]
     if placed.empty:
         return pd.DataFrame(columns=WAVES.names)
-    ids, used = broker_ids(hosts), _disk_used(hosts)
+    ids = broker_ids(hosts)
     changes = to_changes(placed, ids)
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
-    rows = []
-    for wave in range(1, int(wave_of.max()) + 1):
-        part = changes.select(wave_of == wave)
-        peak = used + bytes_per_broker(part.added, part.size_bytes, len(ids))
-        used = peak - bytes_per_broker(part.removed, part.size_bytes, len(ids))
-        rows.append({"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, settings)})
+    rows = [
+        {"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, settings)}
+        for wave, part, peak in wave_parts(changes, wave_of, disk_used(hosts))
+    ]
     frame = pd.DataFrame(rows).astype({"busiest_broker": "Int32"})
     frame["least_total_bytes"] = _least_total_bytes(changes, wave_of, len(ids))
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
