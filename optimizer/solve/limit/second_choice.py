@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.cluster_policy import NO_LIMIT
-from optimizer.domain import FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FORCED_ONLY, FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.bounds.bound import only_in
 from optimizer.solve.rules.bands import broker_loads
 from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_rule
@@ -54,6 +54,8 @@ class _Rules:
     ----------
     leaves : (P, W) bool
         Replicas that must leave.
+    is_only_forced : (P,) bool
+        Only replicas that must leave may be replaced.
     group : (P,) int64
         Group of pins.
     allowed : (G, B) bool
@@ -65,6 +67,7 @@ class _Rules:
     """
 
     leaves: Bools
+    is_only_forced: Bools
     group: Ints
     allowed: Bools
     cap: Ints
@@ -109,7 +112,7 @@ def second_choices(
     rules = _rules(brokers, partitions)
     room = _Room(room_bytes.copy(), _room_by_topic(len(brokers), partitions, unchanged, lists), allowed.copy())
     length = (partitions.replicas >= 0).sum(axis=1)
-    repairable = np.isin(partitions.mobility, (FREE, RACKS_ONLY)) & (partitions.replication_factor == length)
+    repairable = np.isin(partitions.mobility, (FREE, FORCED_ONLY, RACKS_ONLY)) & (partitions.replication_factor == length)
     urgent = repairable & (urgency(brokers, partitions).levels < BALANCE)
     freed = _replace_lists(brokers, partitions, rules, room, lists, held_back, may_replace=urgent)
     while frees_disk and freed.any():
@@ -152,10 +155,11 @@ def _replace_lists(
 def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
     groups, replicas = group_by_pins(brokers, partitions.topic), partitions.replicas
     rule = rack_rule(brokers, groups, (replicas >= 0).sum(axis=1))
-    free = (partitions.mobility == FREE)[:, None]
+    may_leave = np.isin(partitions.mobility, (FREE, FORCED_ONLY))[:, None]
     accepting = brokers.accepts_replicas & ~brokers.must_empty
     return _Rules(
-        leaves=must_leave(brokers, partitions, groups, replicas) & free,
+        leaves=must_leave(brokers, partitions, groups, replicas) & may_leave,
+        is_only_forced=partitions.mobility == FORCED_ONLY,
         group=groups.of,
         allowed=groups.allowed & accepting,
         cap=rule.cap,
@@ -200,11 +204,11 @@ def _repaired(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Float
         np.add.at(after, (row, brokers.rack[replicas[slot]]), -1)
         np.add.at(after, (row, rack), 1)
         disorder = rules.disorder(p, after)
-        better = (disorder < now) | (leaves[slot] & (disorder == now))
+        better = (disorder < now) & (leaves[slot] | ~rules.is_only_forced[p]) | (leaves[slot] & (disorder == now))
         if step == steps or not better.any():
             break
         key = np.where(better, np.where(leaves[slot], 0, len(old)) + disorder, np.iinfo(np.int64).max)
         best = int(key.argmin())
         target = int(np.where(is_open & (brokers.rack == rack[best]), room, 0).argmax())
         replicas[slot[best]], is_open[target], leaves[slot[best]] = target, False, False
-    return replicas, now + int(leaves.sum())
+    return replicas, int(leaves.sum()) + (0 if rules.is_only_forced[p] else now)
