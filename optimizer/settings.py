@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
-from optimizer.cluster_policy import BROKER_LISTS, DEMOTE, RACKS, ClusterPolicy
+from optimizer.cluster_policy import BROKER_LISTS, DEMOTE, FAILOVER_SPREADS, FEW, RACKS, ClusterPolicy
 from optimizer.folders import is_reserved
 from optimizer.setting_checks import (
     NAME_RULE,
@@ -120,6 +120,7 @@ class Policy(ClusterPolicy):
     topic_spread: float = 0.0
     topic_leader_spread: float = 0.0
     max_unexplained: float = 0.01
+    failover_spread: str = FEW
     cross_rack_price_per_gb: float = 0.0
 
     def __post_init__(self) -> None:
@@ -137,6 +138,8 @@ class Policy(ClusterPolicy):
                 refuse(f"[policy] {name}", factor, "give a number from 1 to 1000, or 0 for no rule")
         if self.rack_policy not in ("spread", "none"):
             refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
+        if self.failover_spread not in FAILOVER_SPREADS:
+            refuse("[policy] failover_spread", self.failover_spread, f"use one of {', '.join(FAILOVER_SPREADS)}")
         for name in ("topics", "exclude_topics"):
             for pattern in getattr(self, name):
                 check_pattern(f"[policy] {name}", pattern)

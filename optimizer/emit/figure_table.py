@@ -44,6 +44,7 @@ FIGURES = (
     Figure("near_leader_partitions", "Partitions that leaving replicas would lead"),
     Figure("replicas_moved", "Replicas copied", COST),
     Figure("partitions_changed", "Partitions changed", COST),
+    Figure("followers_reordered", "Partitions with only followers reordered", COST, hidden_at_zero=True),
     Figure("leader_changes", "Preferred leaders changed", COST),
     Figure("leader_changes_bound", "Proven minimum of leader changes, for these replica lists"),
     Figure("factor_changes", "Partitions with another replication factor", COST, hidden_at_zero=True),

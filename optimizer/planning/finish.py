@@ -23,6 +23,7 @@ from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.only_findings import with_only
 from optimizer.solve.findings.order_findings import with_left
 from optimizer.solve.findings.spread_findings import spread_findings
+from optimizer.solve.leaders.failover_order import order_followers
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
@@ -168,7 +169,8 @@ def finish_cluster(
     rows, partitions, chosen = split_rows(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
     leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
-    final = lead_with(settled, leaders.chosen)
+    led = lead_with(settled, leaders.chosen)
+    final = order_followers(brokers, partitions, led, spread=policy.failover_spread)
     is_lost = _is_lost(rows, brokers)
     findings = [
         *cluster_findings.emptied_racks(brokers, partitions.replicas, final),

@@ -57,6 +57,7 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             {"policy": {"cross_rack_price_per_gb": -0.1}},
             "cross_rack_price_per_gb = -0.1 is not usable",
         ),
+        ({"policy": {"failover_spread": "all"}}, "failover_spread = 'all' is not usable"),
         ({"policy": {"cross_rack_price_per_gb": 2e6}}, "cross_rack_price_per_gb = 2000000.0 is not usable"),
         (
             {"policy": {"only": "rack"}},

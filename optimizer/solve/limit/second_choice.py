@@ -112,7 +112,9 @@ def second_choices(
     rules = _rules(brokers, partitions)
     room = _Room(room_bytes.copy(), _room_by_topic(len(brokers), partitions, unchanged, lists), allowed.copy())
     length = (partitions.replicas >= 0).sum(axis=1)
-    repairable = np.isin(partitions.mobility, (FREE, FORCED_ONLY, RACKS_ONLY)) & (partitions.replication_factor == length)
+    repairable = np.isin(partitions.mobility, (FREE, FORCED_ONLY, RACKS_ONLY)) & (
+        partitions.replication_factor == length
+    )
     urgent = repairable & (urgency(brokers, partitions).levels < BALANCE)
     freed = _replace_lists(brokers, partitions, rules, room, lists, held_back, may_replace=urgent)
     while frees_disk and freed.any():

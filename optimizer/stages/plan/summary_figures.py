@@ -43,6 +43,7 @@ def _copied(base: DataFrame) -> DataFrame:
         F.sum(F.size("adding_replicas")).alias("replicas_moved"),
         F.sum(F.col("is_changed").cast("long")).alias("partitions_changed"),
         F.sum(F.col("leader_changed").cast("long")).alias("leader_changes"),
+        F.sum(_only_followers().cast("long")).alias("followers_reordered"),
         _resized("proposed_replicas").alias("factor_changes"),
         F.sum("default_moved_bytes").alias("default_moved_bytes"),
         F.sum("default_added_replicas").alias("default_replicas_moved"),
@@ -52,6 +53,12 @@ def _copied(base: DataFrame) -> DataFrame:
         F.sum(F.col("min_insync_replicas").isNull().cast("long")).alias("min_isr_unknown"),
         F.sum(F.col("default_refused").cast("long")).alias("baseline_refused"),
     )
+
+
+def _only_followers() -> Column:
+    """Whether the plan changes only the order of a list's followers."""
+    copies = F.size("adding_replicas") + F.size("removing_replicas")
+    return F.col("is_changed") & ~F.col("leader_changed") & (copies == 0)
 
 
 def _resized(column: str) -> Column:
@@ -75,6 +82,7 @@ def _plan_figures(totals: DataFrame, bounds: DataFrame, waves: DataFrame, findin
     changes = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
     after = {name: F.col(name) for name in changes}
     after |= {
+        "followers_reordered": F.col("followers_reordered"),
         "unexplained": F.coalesce("unexplained", F.lit(0)),
         "moved_share_percent": _percent(moved, F.col("total_bytes")),
         "bound_bytes": F.col("bound_bytes"),
