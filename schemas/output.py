@@ -53,6 +53,24 @@ WAVES = Table(
             "proven minimum of the sum of busiest_bytes over so many waves; the same in every wave of the plan",
             nullable=True,
         ),
+        column(
+            "copy_bytes_per_s",
+            "bigint",
+            "rate of its copies per broker and direction: the requested one, or what network_left_bytes_per_s allows",
+            nullable=True,
+        ),
+        column(
+            "network_broker",
+            "int",
+            "broker whose network has least left for copies of the plan; null if no capacity is known",
+            nullable=True,
+        ),
+        column(
+            "network_left_bytes_per_s",
+            "bigint",
+            "what producers, consumers and replication leave of its capacity in the direction of the copies",
+            nullable=True,
+        ),
     ),
     key=("wave",),
 )

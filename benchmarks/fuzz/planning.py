@@ -95,12 +95,13 @@ def _scheduled(
         in_sync_followers=[len(set(isr)) - 1 for isr in rows["isr"]],
         wave=None,
     )
-    return schedule_cluster(rows, _with_disk_used(partitions, hosts), settings=settings)
+    return schedule_cluster(rows, _with_load(partitions, hosts), settings=settings)
 
 
-def _with_disk_used(partitions: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
+def _with_load(partitions: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
     used = partitions.explode("replicas").groupby("replicas")["size_bytes"].sum()
-    return hosts.assign(disk_used_bytes=[int(used.get(broker, 0)) for broker in hosts["broker_id"]])
+    disk_used = [int(used.get(broker, 0)) for broker in hosts["broker_id"]]
+    return hosts.assign(disk_used_bytes=disk_used, in_used_bytes_per_s=0, out_used_bytes_per_s=0)
 
 
 def _filled(cls: type[R], rows: Iterable[Mapping[str, Any]]) -> list[R]:

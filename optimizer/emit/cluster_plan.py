@@ -48,6 +48,8 @@ class ClusterPlan:
         Files and clusters that were read.
     cross_rack_price_per_gb : float
         Price of a GB between two racks; 0 if it is unknown.
+    requested_bytes_per_s : int
+        Copy rate of the settings. ``copy_bytes_per_s`` is lower if a broker's network has less left.
     """
 
     cluster_id: str
@@ -71,6 +73,7 @@ class ClusterPlan:
     requested: Requested = field(default_factory=Requested)
     throttles_found: Sequence[rows.EarlierThrottleRow] = ()
     cross_rack_price_per_gb: float = 0.0
+    requested_bytes_per_s: int = 0
 
     @property
     def capture_times(self) -> list[int]:

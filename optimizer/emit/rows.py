@@ -63,6 +63,9 @@ class WaveRow(TableRow):
     peak_disk_bytes: int
     least_seconds: int | None = None
     most_seconds: int | None = None
+    copy_bytes_per_s: int | None = None
+    network_broker: int | None = None
+    network_left_bytes_per_s: int | None = None
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,19 @@ def execution(plan: ClusterPlan) -> str:
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
-    return f"{text} (throttle up to {human_rate(rate)}, {live})."
+    return f"{text} (throttle up to {human_rate(rate)}, {live}).{network_room(plan, has_rates=has_rates)}"
+
+
+def network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
+    """A sentence with a space before it if the network decides the rate, or if nobody knows whether it has room."""
+    wave = plan.waves[0]
+    if wave.network_left_bytes_per_s is None or not has_rates:
+        unknown = "the capacities of the brokers' networks are" if has_rates else "the use of the network is"
+        return f" Whether the network has room for this rate is not known: {unknown} unknown."
+    if plan.copy_bytes_per_s >= plan.requested_bytes_per_s:
+        return ""
+    left, asked = human_rate(max(wave.network_left_bytes_per_s, 0)), human_rate(plan.requested_bytes_per_s)
+    return f" {asked} were requested, but the network of broker {wave.network_broker} has {left} left."
 
 
 def _interval(plan: ClusterPlan) -> str:

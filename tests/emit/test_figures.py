@@ -6,9 +6,11 @@ import pytest
 
 from optimizer.audit import AuditClaims
 from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES, LOSSES
-from optimizer.emit.rows import FigureRow
+from optimizer.emit.rows import FigureRow, FindingRow
 from optimizer.emit.shown_figures import Line, lines
 from optimizer.emit.summary import execution
+from tests.emit.rows import rows_of
+from tests.emit.test_findings import finding
 from tests.emit.test_pages import synthetic
 
 
@@ -45,6 +47,27 @@ def test_the_waves_are_compared_with_their_bound(partitions: int, ratio: float |
     rows = [figure("waves_over_bound", None, None, ratio)]
     text = execution(replace(synthetic(3, partitions=partitions), summary=rows))
     assert f" of copying{shown} up to 50.00 MB/s per broker" in text
+
+
+@pytest.mark.parametrize(
+    ("left", "rate", "has_rates", "said"),
+    [
+        (80_000_000, 50, True, "included)."),
+        (20_000_000, 20, True, " 50.00 MB/s were requested, but the network of broker 7 has 20.00 MB/s left."),
+        (-1, 5, True, " 50.00 MB/s were requested, but the network of broker 7 has 0 B/s left."),
+        (None, 50, True, " is not known: the capacities of the brokers' networks are unknown."),
+        (80_000_000, 50, False, " is not known: the use of the network is unknown."),
+    ],
+)
+def test_the_rate_is_compared_with_the_network(left: int | None, rate: int, has_rates: bool, said: str) -> None:
+    """The sentence ends with the network if that sets the rate, or if nobody knows whether it has room."""
+    plan = synthetic(3, partitions=100)
+    waves = [replace(w, network_broker=7, network_left_bytes_per_s=left) for w in plan.waves]
+    findings = [] if has_rates else rows_of(FindingRow, finding("no_rates", "rates"))
+    plan = replace(
+        plan, waves=waves, findings=findings, copy_bytes_per_s=rate * 10**6, requested_bytes_per_s=50 * 10**6
+    )
+    assert execution(plan).endswith(said)
 
 
 def test_every_list_of_figures_is_this_one() -> None:

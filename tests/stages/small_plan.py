@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from optimizer.settings import Policy, Schedule, Settings
@@ -204,3 +205,9 @@ def settings(output: str = "out", *, disk_headroom: float = 0.1, max_moves_per_w
 def run(spark: SparkSession, output: str = "out", *, disk_headroom: float = 0.1) -> Run:
     """The run that the stages are given."""
     return Run(spark, RUN_ID, settings(output, disk_headroom=disk_headroom), "test")
+
+
+def without_network(hosts: pd.DataFrame) -> pd.DataFrame:
+    """Brokers that send and receive nothing, with networks of unknown capacity."""
+    used = dict.fromkeys(("in_used_bytes_per_s", "out_used_bytes_per_s"), 0)
+    return hosts.assign(**used, in_capacity_bytes_per_s=None, out_capacity_bytes_per_s=None)

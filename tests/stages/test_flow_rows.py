@@ -35,7 +35,7 @@ def change(
     row = {
         "topic": "t", "partition": number, "leader": float(before[0]), "size_bytes": 60 * MB, "in_bytes_per_s": 0,
         "in_sync_followers": len(before) - 1, "reason_codes": ["balance"], "current_replicas": [*before],
-        "proposed_replicas": [*after], "wave": wave,
+        "proposed_replicas": [*after], "wave": wave, "copy_bytes_per_s": 10 * MB,
     }  # fmt: skip
     return row | changes
 
@@ -87,8 +87,7 @@ def test_a_broker_is_busy_at_its_own_rate(style: str, seconds: list[int]) -> Non
 
 def test_kafkas_floor_is_the_least_rate() -> None:
     """At 1 kB/s a copy takes the 1 MiB per 10 s that Kafka's throttle cannot prevent."""
-    settings = Settings(schedule=Schedule(throttle_mb_per_s=0.001))
-    made = tables([change(0, [11], [12])], hosts(), settings)["broker_waves"]
+    made = tables([change(0, [11], [12], copy_bytes_per_s=1000)], hosts())["broker_waves"]
     assert [row[4] for row in made] == [573, 573]
 
 

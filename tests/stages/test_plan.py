@@ -106,6 +106,31 @@ def test_both_throttle_forms_are_there(tables: Tables) -> None:
     assert {key[0] for key in rows} == {0, 1, 2}
 
 
+def test_the_network_with_least_room_sets_the_rate(spark: SparkSession) -> None:
+    """Broker 1 sends 15 MB/s to consumers and followers, and 2 MB/s more to the new followers: 13 of 30 are left.
+
+    The waves take longer, and every throttle is lower by as much. No other broker's network has so little room.
+    """
+    brokers = [
+        row
+        | {
+            "in_capacity_bytes_per_s": 10**9,
+            "out_capacity_bytes_per_s": 30_000_000 if row["broker_id"] == 1 else 10**9,
+        }
+        for row in small_plan.instance_brokers()
+    ]
+    made = collect(dict(plan.build(small_plan.inputs(spark, instance_brokers=brokers), small_plan.run(spark))))
+    for row in made["waves"]:
+        assert row["copy_bytes_per_s"] == row["network_left_bytes_per_s"] == 13_000_000
+        assert row["network_broker"] == 1
+    first = by(made["waves"], "wave")[1]
+    assert first["estimated_seconds"] > first["busiest_bytes"] / 13_000_000
+    assert first["throttle_bytes_per_s"] < 20_000_000
+    rates = [int(row["config_value"]) for row in made["throttles"] if row["config_name"].endswith("rate")]
+    assert 13_000_000 <= min(rates) < max(rates) < 20_000_000
+    spark.catalog.clearCache()
+
+
 def test_balance_shows_three_placements(tables: Tables) -> None:
     """Every broker has its load before, with the default, and after."""
     rows = by(tables["broker_balance"], "broker_id", "placement")
@@ -185,6 +210,7 @@ def test_copies_without_room_get_no_wave() -> None:
         "size_bytes": 60, "in_bytes_per_s": 0, "in_sync_followers": 0, "reason_codes": ["balance"],
     }  # fmt: skip
     hosts = pd.DataFrame({"broker_id": [1, 2], "disk_capacity_bytes": [100.0, 100.0], "disk_used_bytes": [60, 31]})
+    hosts = small_plan.without_network(hosts)
     settings = small_plan.settings()
     assert schedule_cluster(pd.DataFrame([row]), hosts, settings=settings)["wave"].isna().all()
     roomy = hosts.assign(disk_used_bytes=[60, 30])
@@ -198,11 +224,12 @@ def test_a_disk_is_fullest_with_what_earlier_waves_brought() -> None:
         {
             "topic": "t", "partition": number, "leader": float(before), "size_bytes": size, "in_bytes_per_s": 0,
             "in_sync_followers": 0, "reason_codes": ["balance"], "current_replicas": [before],
-            "proposed_replicas": [after], "wave": number,
+            "proposed_replicas": [after], "wave": number, "copy_bytes_per_s": 10**7,
         }
         for number, size, before, after in moves
     ]  # fmt: skip
     hosts = pd.DataFrame({"cluster_id": "c", "run_id": "r", "broker_id": [3, 1, 2], "disk_used_bytes": [0, 60, 90]})
+    hosts = small_plan.without_network(hosts)
     waves = wave_rows(pd.DataFrame(rows), hosts, settings=small_plan.settings())
     assert waves["peak_disk_bytes"].tolist() == [90, 90, 110]
     assert waves["busiest_broker"].tolist() == [1, 1, 2]

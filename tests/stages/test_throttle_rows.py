@@ -36,6 +36,7 @@ def change(
         "in_sync_followers": 0,
         "reason_codes": ["balance"],
         "wave": wave,
+        "copy_bytes_per_s": RATE,
         **other,
     }
 
@@ -51,7 +52,7 @@ def entries(*changes: dict[str, Any], **states: str) -> list[tuple[int, str, str
         }
     )
     rows = pd.DataFrame(list(changes)).astype({"wave": "Int32"})
-    throttles = throttle_rows(rows, hosts, settings=SETTINGS)
+    throttles = throttle_rows(rows, hosts)
     columns = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
     return [tuple(row) for row in throttles[columns].itertuples(index=False)]
 
@@ -113,7 +114,7 @@ def test_live_replication_is_added_to_rates() -> None:
 def large_disks(ids: Iterable[int]) -> pd.DataFrame:
     """Brokers with disks that are large enough for any wave."""
     same = {"cluster_id": "c", "run_id": "r", "disk_capacity_bytes": 1e9, "disk_used_bytes": 10, "state": "alive"}
-    return pd.DataFrame({"broker_id": list(ids), **same})
+    return small_plan.without_network(pd.DataFrame({"broker_id": list(ids), **same}))
 
 
 def _row(number: int, *, moves: bool) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def test_no_list_of_a_wave_is_longer_than_kafka_takes(moves: bool) -> None:
     hosts = large_disks(BROKERS)
     changed = pd.DataFrame([_row(number, moves=moves or number < 10) for number in range(1500)])
     scheduled = schedule_cluster(changed, hosts, settings=small_plan.settings(max_moves_per_wave=10**6))
-    rows = throttle_rows(scheduled, hosts, settings=small_plan.settings())
+    rows = throttle_rows(scheduled, hosts)
     whole = rows["wave"] == WHOLE_PLAN
     lengths = rows["config_value"].str.len()
     assert lengths[whole].max() > CONFIG_VALUE_CHARACTERS
@@ -166,8 +167,8 @@ def test_every_listed_broker_has_a_rate() -> None:
     """A replica that may come to lead, and one that receives an empty partition, have the rate of copies at least."""
     rows = [_row(0, moves=True), {**_row(6, moves=True), "size_bytes": 0}]
     hosts = large_disks(BROKERS)
-    scheduled = pd.DataFrame(rows).assign(wave=1)
-    careful = throttle_rows(scheduled, hosts, settings=small_plan.settings()).query("style == 'careful' and wave == 1")
+    scheduled = pd.DataFrame(rows).assign(wave=1, copy_bytes_per_s=50 * 10**6)
+    careful = throttle_rows(scheduled, hosts).query("style == 'careful' and wave == 1")
     rates = careful[careful["entity_type"] == "brokers"].set_index(["entity_name", "config_name"])["config_value"]
     leader, follower = (f"{side}.replication.throttled.rate" for side in ("leader", "follower"))
     copies = 50_000_000

@@ -36,16 +36,18 @@ __all__ = ["build", "gate", "has_reassignment", "manifest_hash_and_missed_goals"
 
 
 def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
-    host = tables["instance_brokers"][0]
+    host, requested_rate = tables["instance_brokers"][0], copy_rate_bytes_per_s(settings.schedule)
+    waves = rows.WaveRow.of(tables["waves"])
     return ClusterPlan(
         cluster_id=host["cluster_id"],
         run_id=host["run_id"],
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
-        copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule),
+        requested_bytes_per_s=requested_rate,
+        copy_bytes_per_s=max((wave.copy_bytes_per_s or requested_rate for wave in waves), default=requested_rate),
         changed=rows.PlanRow.of(_with_codes(tables["plan"], tables["moves"])),
         moves=rows.MoveRow.of(tables["moves"]),
-        waves=rows.WaveRow.of(tables["waves"]),
+        waves=waves,
         throttles=rows.ThrottleRow.of(tables["throttles"]),
         throttles_found=rows.EarlierThrottleRow.of(tables["throttles_found"]),
         balance=rows.LoadRow.of(tables["broker_balance"]),

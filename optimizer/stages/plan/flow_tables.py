@@ -14,7 +14,7 @@ from optimizer.schedule.sharing import copies_of, copy_rates, end_seconds
 from optimizer.schedule.wave_changes import WaveChanges
 from optimizer.settings import Settings
 from optimizer.stages.plan.table_pair import rows_of_all, schema_of_all, split
-from optimizer.stages.plan.wave_rows import broker_ids, disk_used, rates_of, to_changes, wave_parts
+from optimizer.stages.plan.wave_rows import broker_ids, disk_used, rates_of, to_changes, wave_parts, wave_rates
 from optimizer.units import NEVER_SECONDS
 from schemas.keys import CLUSTER_RUN
 from schemas.output import BROKER_WAVES, RACK_FLOW
@@ -48,7 +48,7 @@ def flow_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
     frames = {
         "rack_flow": _between_racks(changes, wave_of, hosts),
-        "broker_waves": _of_brokers(changes, wave_of, hosts, settings),
+        "broker_waves": _of_brokers(changes, placed, hosts, settings),
     }
     return rows_of_all(frames, BOTH.names, **{name: hosts[name].iloc[0] for name in CLUSTER_RUN})
 
@@ -67,12 +67,13 @@ def _between_racks(changes: WaveChanges, wave_of: Ints, hosts: pd.DataFrame) -> 
     return pd.DataFrame(frame).astype(_nullable(frame))
 
 
-def _of_brokers(changes: WaveChanges, wave_of: Ints, hosts: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+def _of_brokers(changes: WaveChanges, placed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """The rows of each wave's brokers; a disk also counts what the waves before added and removed."""
-    ids, parts = broker_ids(hosts), []
+    ids, parts, wave_of = broker_ids(hosts), [], placed["wave"].to_numpy(dtype=np.int64)
+    copy_rate = wave_rates(placed)
     for wave, part, peak in wave_parts(changes, wave_of, disk_used(hosts)):
         load = traffic(part, len(ids))
-        rates = rates_of(load, settings)
+        rates = rates_of(load, copy_rate[wave], settings.emit.throttle_style)
         free = copy_rates(load, leader_rate=rates.leader, follower_rate=rates.follower)
         time = np.maximum(*end_seconds(copies_of(part), free))
         seconds = np.ceil(np.minimum(time, NEVER_SECONDS)).astype(np.int64)

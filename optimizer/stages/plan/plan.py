@@ -14,7 +14,7 @@ from optimizer.errors import AuditFailed
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.planning.exposed import COLUMNS as EXPOSED
 from optimizer.schedule.estimate import traffic
-from optimizer.schedule.throttle_rate import common_rate, copy_rate_bytes_per_s, rates_per_broker
+from optimizer.schedule.throttle_rate import common_rate, rates_per_broker
 from optimizer.settings import Settings
 from optimizer.stages.plan.balance import with_balance
 from optimizer.stages.plan.exposure_tables import exposure_tables
@@ -82,20 +82,27 @@ def compare_lists(instance: DataFrame, baseline: DataFrame, proposal: DataFrame,
         .withColumn("reasons", F.concat_ws(",", "reason_codes"))
         .withColumn("in_sync_followers", F.when(F.col("leader").isNull(), 0).otherwise(F.size(followers)))
         .withColumn("wave", F.lit(None).cast("int"))
+        .withColumn("copy_bytes_per_s", F.lit(None).cast("bigint"))
     )
 
 
-def _with_disk_used(hosts: DataFrame, instance: DataFrame) -> DataFrame:
-    replicas = instance.select("cluster_id", "size_bytes", F.explode("replicas").alias("broker_id"))
-    used = replicas.groupBy("cluster_id", "broker_id").agg(F.sum("size_bytes").alias("disk_used_bytes"))
-    joined = hosts.join(used, ["cluster_id", "broker_id"], "left")
-    return joined.withColumn("disk_used_bytes", F.coalesce("disk_used_bytes", F.lit(0)))
+def _with_load(hosts: DataFrame, instance: DataFrame) -> DataFrame:
+    """The brokers with what they hold, receive and send before the plan."""
+    followers, leads = F.size("replicas") - 1, F.col("broker_id") == F.col("leader")
+    sent = F.when(leads, F.col("out_bytes_per_s") + followers * F.col("in_bytes_per_s")).otherwise(0)
+    replicas = instance.select("*", F.explode("replicas").alias("broker_id"))
+    used = replicas.groupBy("cluster_id", "broker_id").agg(
+        F.sum("size_bytes").alias("disk_used_bytes"),
+        F.sum("in_bytes_per_s").alias("in_used_bytes_per_s"),
+        F.sum(sent).alias("out_used_bytes_per_s"),
+    )
+    return hosts.join(used, ["cluster_id", "broker_id"], "left").fillna(0, [name for name in used.columns[2:]])
 
 
 def build(inputs: Frames, run: Run) -> Frames:
     """The tables of a plan; frames that several of them use are cached until the stage ends."""
     base = compare_lists(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"]).persist()
-    hosts = _with_disk_used(inputs["instance_brokers"], inputs["instance"])
+    hosts = _with_load(inputs["instance_brokers"], inputs["instance"])
     by_cluster = hosts.groupBy("cluster_id")
 
     changed = base.filter("is_changed").select(*SCHEDULED.fieldNames()).groupBy("cluster_id").cogroup(by_cluster)
@@ -104,7 +111,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     with_waves = scheduled.groupBy("cluster_id").cogroup(by_cluster)
     waves = with_waves.applyInPandas(partial(wave_rows, settings=run.settings), schema_of(WAVES)).persist()
     flows = flow_tables(scheduled, hosts, run.settings)
-    throttles = with_waves.applyInPandas(partial(throttle_rows, settings=run.settings), ENTRIES)
+    throttles = with_waves.applyInPandas(throttle_rows, ENTRIES)
     measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.names)
     exposed = [frame.select("cluster_id", "run_id", *EXPOSED) for frame in (base.filter("NOT is_changed"), scheduled)]
@@ -164,13 +171,11 @@ def _settable(entries: list[ConfigEntry], down: set[str]) -> list[ConfigEntry]:
     ]  # fmt: skip
 
 
-def _throttle_entries(
-    rows: pd.DataFrame, ids: Ints, down: set[str], settings: Settings
-) -> Iterator[tuple[str, list[ConfigEntry]]]:
+def _throttle_entries(rows: pd.DataFrame, ids: Ints, down: set[str]) -> Iterator[tuple[str, list[ConfigEntry]]]:
     """Throttle entries in both styles for the partitions of ``rows``; none if no replica is copied."""
     changes = to_changes(rows, ids)
     load = traffic(changes, len(ids))
-    rate = copy_rate_bytes_per_s(settings.schedule)
+    rate = int(rows["copy_bytes_per_s"].min())
     # Also if the partitions were empty at the snapshot: they may have grown since.
     if not changes.copies.any():
         return
@@ -185,7 +190,7 @@ def _throttle_entries(
     yield "careful", _settable(config_entries(careful, leader, follower), down)
 
 
-def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
+def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
     """Rows of ``ENTRIES`` of one cluster; wave 0 is the whole plan at once.
 
     Parameters
@@ -207,7 +212,7 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Set
     content = [
         (wave, style, *entry)
         for wave, rows in parts
-        for style, entries in _throttle_entries(rows, ids, down, settings)
+        for style, entries in _throttle_entries(rows, ids, down)
         for entry in entries
     ]
     frame = pd.DataFrame(content, columns=_ENTRY_COLUMNS)

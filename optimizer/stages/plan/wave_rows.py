@@ -11,10 +11,12 @@ from optimizer.planning.arrays import replica_matrix
 from optimizer.planning.exposed import COLUMNS as EXPOSED
 from optimizer.schedule.balanced_waves import balanced_waves
 from optimizer.schedule.estimate import Traffic, traffic
+from optimizer.schedule.network_room import UNKNOWN, NetworkLoad, network_room, rate_with_room
 from optimizer.schedule.sharing import copies_of, copy_rates
 from optimizer.schedule.simulate import wave_time
 from optimizer.schedule.throttle_rate import (
     BYTES_PER_KB,
+    BYTES_PER_MB,
     Rates,
     common_rate,
     copy_rate_bytes_per_s,
@@ -25,7 +27,7 @@ from optimizer.schedule.wave_bound import least_total_bytes
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED
-from optimizer.settings import Settings
+from optimizer.settings import Schedule, Settings
 from optimizer.units import NEVER_SECONDS
 from schemas.output import PLAN, WAVES
 from schemas.planning import INSTANCE
@@ -36,6 +38,7 @@ SCHEDULED = T.StructType(
     [
         *schema_of(PLAN).fields,
         T.StructField("in_sync_followers", T.IntegerType()),
+        T.StructField("copy_bytes_per_s", T.LongType()),
         *(field for field in schema_of(INSTANCE) if field.name in EXPOSED and field.name not in PLAN.names),
     ]
 )
@@ -63,13 +66,19 @@ def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
     )
 
 
-def rates_of(load: Traffic, settings: Settings) -> Rates:
+def rates_of(load: Traffic, copy_bytes_per_s: int, style: str) -> Rates:
     """Rates in the style that the runbook uses: one for each broker, or Kafka's common rate."""
-    rate = copy_rate_bytes_per_s(settings.schedule)
-    if settings.emit.throttle_style == "careful":
-        return rates_per_broker(load, copy_bytes_per_s=rate)
-    common = np.full(len(load.out_bytes), common_rate(load, copy_bytes_per_s=rate), dtype=np.int64)
+    if style == "careful":
+        return rates_per_broker(load, copy_bytes_per_s=copy_bytes_per_s)
+    common = np.full(len(load.out_bytes), common_rate(load, copy_bytes_per_s=copy_bytes_per_s), dtype=np.int64)
     return Rates(leader=common, follower=common)
+
+
+def _network_load(hosts: pd.DataFrame) -> NetworkLoad:
+    by_id = hosts.sort_values("broker_id")
+    capacity = [by_id[f"{way}_capacity_bytes_per_s"].astype("Int64").fillna(UNKNOWN) for way in ("in", "out")]
+    used = [by_id[f"{way}_used_bytes_per_s"] for way in ("in", "out")]
+    return NetworkLoad(*(np.stack([np.asarray(x, dtype=np.int64) for x in both], axis=1) for both in (capacity, used)))
 
 
 def _disk_limits(hosts: pd.DataFrame, headroom: float) -> Ints:
@@ -91,24 +100,39 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     changed : DataFrame
         Rows of ``SCHEDULED`` without waves.
     hosts : DataFrame
-        Rows of ``instance_brokers`` with ``disk_used_bytes``.
+        Rows of ``instance_brokers`` with ``disk_used_bytes`` and the bytes per second that brokers receive and send.
     """
     rows = changed.sort_values(["topic", "partition"], kind="stable")
     if rows.empty:
         return rows
-    ids = broker_ids(hosts)
-    waves = balanced_waves(
-        to_changes(rows, ids),
+    changes = to_changes(rows, broker_ids(hosts))
+    requested = copy_rate_bytes_per_s(settings.schedule)
+    rate = rate_with_room(requested, network_room(changes, _network_load(hosts)))
+    waves = _waves(changes, hosts, settings, rate)
+    if rate < requested and (waves == UNPLACED).any():  # solve has tried the requested rate: it places every change
+        waves = _waves(changes, hosts, settings, requested)
+    placed = pd.Series(waves, index=rows.index, dtype="Int32").mask(waves == UNPLACED)
+    return rows.assign(wave=placed, copy_bytes_per_s=rate)
+
+
+def _waves(changes: WaveChanges, hosts: pd.DataFrame, settings: Settings, copy_bytes_per_s: int) -> Ints:
+    schedule = settings.schedule
+    return balanced_waves(
+        changes,
         disk_used=disk_used(hosts),
         disk_limit=_disk_limits(hosts, settings.policy.disk_headroom),
-        schedule=settings.schedule,
+        schedule=Schedule(
+            waves=schedule.waves,
+            window_hours=schedule.window_hours,
+            throttle_mb_per_s=copy_bytes_per_s / BYTES_PER_MB,
+            max_moves_per_wave=schedule.max_moves_per_wave,
+        ),
     )
-    return rows.assign(wave=pd.Series(waves, index=rows.index, dtype="Int32").mask(waves == UNPLACED))
 
 
-def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, object]:
+def _wave_row(part: WaveChanges, ids: Ints, copy_bytes_per_s: int, settings: Settings) -> dict[str, object]:
     load = traffic(part, len(ids))
-    rates = rates_of(load, settings)
+    rates = rates_of(load, copy_bytes_per_s, settings.emit.throttle_style)
     busiest = int(load.busiest.argmax())
     free = copy_rates(load, leader_rate=rates.leader, follower_rate=rates.follower)
     time = wave_time(copies_of(part), free, batch_bytes=round(settings.schedule.batch_kb * BYTES_PER_KB))
@@ -118,11 +142,12 @@ def _wave_row(part: WaveChanges, ids: Ints, settings: Settings) -> dict[str, obj
         "moved_bytes": int(part.endpoint_bytes.sum()),
         "busiest_broker": int(ids[busiest]) if load.busiest[busiest] else None,
         "busiest_bytes": int(load.busiest[busiest]),
-        "throttle_bytes_per_s": common_rate(load, copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule)),
+        "throttle_bytes_per_s": common_rate(load, copy_bytes_per_s=copy_bytes_per_s),
         "estimated_seconds": _whole_seconds(time.expected_seconds),
         "below_floor": is_below_floor(load, rates),
         "least_seconds": _whole_seconds(time.least_seconds),
         "most_seconds": _whole_seconds(time.most_seconds),
+        "copy_bytes_per_s": copy_bytes_per_s,
     }
 
 
@@ -134,6 +159,12 @@ def _least_total_bytes(changes: WaveChanges, wave_of: Ints, n_brokers: int) -> i
     """The bound for the waves that have a change other than a reorder."""
     copying = changes.urgency != REASONS.index(REORDERED)
     return least_total_bytes(changes.select(copying), n_brokers, len(np.unique(wave_of[copying])))
+
+
+def wave_rates(placed: pd.DataFrame) -> dict[int, int]:
+    """The rate of copies of each wave, from rows of ``SCHEDULED`` with waves."""
+    least = placed.groupby("wave", as_index=False)["copy_bytes_per_s"].min()
+    return dict(zip(least["wave"].astype(int).tolist(), least["copy_bytes_per_s"].tolist(), strict=True))
 
 
 def wave_parts(changes: WaveChanges, wave_of: Ints, used: Ints) -> Iterator[tuple[int, WaveChanges, Ints]]:
@@ -153,11 +184,15 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
     ids = broker_ids(hosts)
     changes = to_changes(placed, ids)
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
+    rates = wave_rates(placed)
     rows = [
-        {"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, settings)}
+        {"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, rates[wave], settings)}
         for wave, part, peak in wave_parts(changes, wave_of, disk_used(hosts))
     ]
     frame = pd.DataFrame(rows).astype({"busiest_broker": "Int32"})
+    room = network_room(changes, _network_load(hosts))
+    frame["network_broker"] = pd.Series(int(ids[room.broker]) if room else None, index=frame.index, dtype="Int32")
+    frame["network_left_bytes_per_s"] = pd.Series(room and room.left_bytes_per_s, index=frame.index, dtype="Int64")
     frame["least_total_bytes"] = _least_total_bytes(changes, wave_of, len(ids))
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
     return frame[WAVES.names]
