@@ -71,7 +71,7 @@ _IN_ORDER = (
         "plan",
         (
             *("instance", "instance_brokers", "baseline", "proposal", "moves", "leader_bounds", "bounds", "findings"),
-            "throttles_found",
+            *("throttles_found", "sources"),
         ),
         (
             *("plan", "waves", "rack_flow", "broker_waves", "throttles", "broker_balance", "plan_summary"),

@@ -71,6 +71,10 @@ WAVES = Table(
             "what producers, consumers and replication leave of its capacity in the direction of the copies",
             nullable=True,
         ),
+        column("starts_at", "timestamp", "planned start (UTC); null without [[schedule.windows]]", nullable=True),
+        column("ends_at", "timestamp", "starts_at and most_seconds; null if it takes over 100 days", nullable=True),
+        column("night_ends_at", "timestamp", "end of its window that night (UTC)", nullable=True),
+        column("time_zone", "string", "time zone of its window", nullable=True),
     ),
     key=("wave",),
 )

@@ -101,7 +101,7 @@ def _scheduled(
 def _with_load(partitions: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
     used = partitions.explode("replicas").groupby("replicas")["size_bytes"].sum()
     disk_used = [int(used.get(broker, 0)) for broker in hosts["broker_id"]]
-    return hosts.assign(disk_used_bytes=disk_used, in_used_bytes_per_s=0, out_used_bytes_per_s=0)
+    return hosts.assign(disk_used_bytes=disk_used, in_used_bytes_per_s=0, out_used_bytes_per_s=0, captured_at=None)
 
 
 def _filled(cls: type[R], rows: Iterable[Mapping[str, Any]]) -> list[R]:

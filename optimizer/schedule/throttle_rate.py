@@ -43,6 +43,14 @@ def common_rate(of: Traffic, *, copy_bytes_per_s: int) -> int:
     return int(max(rates.leader.max(initial=0), rates.follower.max(initial=0)))
 
 
+def rates_in_style(of: Traffic, copy_bytes_per_s: int, style: str) -> Rates:
+    """Rates in the style that the runbook uses: careful, one for each broker, or Kafka's common rate."""
+    if style == "careful":
+        return rates_per_broker(of, copy_bytes_per_s=copy_bytes_per_s)
+    common = np.full(len(of.out_bytes), common_rate(of, copy_bytes_per_s=copy_bytes_per_s), dtype=np.int64)
+    return Rates(leader=common, follower=common)
+
+
 def is_below_floor(of: Traffic, rates: Rates) -> bool:
     """Whether a rate is below the least that Kafka's throttle can enforce; copies are then faster than requested."""
     leader = (rates.leader > 0) & (rates.leader < of.floor_out)

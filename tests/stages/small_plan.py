@@ -210,4 +210,4 @@ def run(spark: SparkSession, output: str = "out", *, disk_headroom: float = 0.1)
 def without_network(hosts: pd.DataFrame) -> pd.DataFrame:
     """Brokers that send and receive nothing, with networks of unknown capacity."""
     used = dict.fromkeys(("in_used_bytes_per_s", "out_used_bytes_per_s"), 0)
-    return hosts.assign(**used, in_capacity_bytes_per_s=None, out_capacity_bytes_per_s=None)
+    return hosts.assign(**used, in_capacity_bytes_per_s=None, out_capacity_bytes_per_s=None, captured_at=None)

@@ -11,10 +11,11 @@ from optimizer.planning.arrays import to_brokers
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.flows import known_racks, rack_flow, takes_part
 from optimizer.schedule.sharing import copies_of, copy_rates, end_seconds
+from optimizer.schedule.throttle_rate import rates_in_style
 from optimizer.schedule.wave_changes import WaveChanges
 from optimizer.settings import Settings
 from optimizer.stages.plan.table_pair import rows_of_all, schema_of_all, split
-from optimizer.stages.plan.wave_rows import broker_ids, disk_used, rates_of, to_changes, wave_parts, wave_rates
+from optimizer.stages.plan.wave_rows import broker_ids, disk_used, to_changes, wave_parts, wave_rates
 from optimizer.units import NEVER_SECONDS
 from schemas.keys import CLUSTER_RUN
 from schemas.output import BROKER_WAVES, RACK_FLOW
@@ -73,7 +74,7 @@ def _of_brokers(changes: WaveChanges, placed: pd.DataFrame, hosts: pd.DataFrame,
     copy_rate = wave_rates(placed)
     for wave, part, peak in wave_parts(changes, wave_of, disk_used(hosts)):
         load = traffic(part, len(ids))
-        rates = rates_of(load, copy_rate[wave], settings.emit.throttle_style)
+        rates = rates_in_style(load, copy_rate[wave], settings.emit.throttle_style)
         free = copy_rates(load, leader_rate=rates.leader, follower_rate=rates.follower)
         time = np.maximum(*end_seconds(copies_of(part), free))
         seconds = np.ceil(np.minimum(time, NEVER_SECONDS)).astype(np.int64)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.domain import NOT_LIVE, REORDERED, WHOLE_PLAN, Ints
-from optimizer.errors import AuditFailed
+from optimizer.errors import AuditFailed, BallastError, ConfigError
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.planning.exposed import COLUMNS as EXPOSED
 from optimizer.schedule.estimate import traffic
@@ -20,7 +20,7 @@ from optimizer.stages.plan.balance import with_balance
 from optimizer.stages.plan.exposure_tables import exposure_tables
 from optimizer.stages.plan.flow_tables import flow_tables
 from optimizer.stages.plan.summary_figures import summarise
-from optimizer.stages.plan.wave_rows import SCHEDULED, broker_ids, schedule_cluster, to_changes, wave_rows
+from optimizer.stages.plan.wave_rows import SCHEDULED, TIMES, broker_ids, schedule_cluster, to_changes, wave_rows
 from optimizer.stages.shared.throttles_found import with_previous
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import PARTITION
@@ -82,7 +82,7 @@ def compare_lists(instance: DataFrame, baseline: DataFrame, proposal: DataFrame,
         .withColumn("reasons", F.concat_ws(",", "reason_codes"))
         .withColumn("in_sync_followers", F.when(F.col("leader").isNull(), 0).otherwise(F.size(followers)))
         .withColumn("wave", F.lit(None).cast("int"))
-        .withColumn("copy_bytes_per_s", F.lit(None).cast("bigint"))
+        .withColumns({name: F.lit(None).cast("bigint") for name in TIMES})
     )
 
 
@@ -96,13 +96,19 @@ def _with_load(hosts: DataFrame, instance: DataFrame) -> DataFrame:
         F.sum("in_bytes_per_s").alias("in_used_bytes_per_s"),
         F.sum(sent).alias("out_used_bytes_per_s"),
     )
-    return hosts.join(used, ["cluster_id", "broker_id"], "left").fillna(0, [name for name in used.columns[2:]])
+    return hosts.join(used, ["cluster_id", "broker_id"], "left").fillna(0, used.columns[2:])
+
+
+def _with_capture(hosts: DataFrame, sources: DataFrame) -> DataFrame:
+    """The brokers with the oldest capture of their cluster, in seconds of Unix time."""
+    oldest = sources.groupBy("cluster_id").agg(F.unix_seconds(F.min("captured_at")).alias("captured_at"))
+    return hosts.join(oldest, "cluster_id", "left")
 
 
 def build(inputs: Frames, run: Run) -> Frames:
     """The tables of a plan; frames that several of them use are cached until the stage ends."""
     base = compare_lists(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"]).persist()
-    hosts = _with_load(inputs["instance_brokers"], inputs["instance"])
+    hosts = _with_capture(_with_load(inputs["instance_brokers"], inputs["instance"]), inputs["sources"])
     by_cluster = hosts.groupBy("cluster_id")
 
     changed = base.filter("is_changed").select(*SCHEDULED.fieldNames()).groupBy("cluster_id").cogroup(by_cluster)
@@ -139,13 +145,28 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
-    """Clusters in which the disks have no room for any order of the copies; the error names the first partitions."""
+    """Clusters in which the disks have no room for any order of the copies, with the first partitions; and clusters
+    without a first night."""
     number = F.row_number().over(Window.partitionBy("cluster_id").orderBy("topic", "partition"))
     unscheduled = frames["plan"].filter("is_changed AND wave IS NULL").withColumn("number", number)
     first: dict[str, list[str]] = {}
     for row in unscheduled.filter(F.col("number") <= _NAMED + 1).orderBy(*PARTITION).collect():
         first.setdefault(row.cluster_id, []).append(f"{row.cluster_id}: {row.topic}-{row.partition}")
-    return {cluster: _no_order_of_copies(names, run.settings) for cluster, names in first.items()}
+    unplaced = {cluster: _no_order_of_copies(names, run.settings) for cluster, names in first.items()}
+    return (_without_first_night(frames["waves"]) if run.settings.schedule.windows else {}) | unplaced
+
+
+def _without_first_night(waves: DataFrame) -> dict[str, BallastError]:
+    """Clusters whose waves have no place in the windows, because nobody knows when the calendar begins."""
+    rows = waves.filter("starts_at IS NULL").select("cluster_id").distinct().collect()
+    remedy = 'set [schedule] first_night to a date, such as "2026-11-27"'
+    return {
+        row.cluster_id: ConfigError(
+            f"[[schedule.windows]]: no source of {row.cluster_id} has a capture time, so the first night is not known; "
+            f"{remedy}"
+        )
+        for row in rows
+    }
 
 
 def _no_order_of_copies(names: Sequence[str], settings: Settings) -> AuditFailed:

@@ -1,6 +1,7 @@
 """Waves of one cluster and their measures: pandas functions that call ``optimizer.schedule``."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -9,20 +10,10 @@ from pyspark.sql import types as T
 from optimizer.domain import REASONS, REORDERED, Ints
 from optimizer.planning.arrays import replica_matrix
 from optimizer.planning.exposed import COLUMNS as EXPOSED
-from optimizer.schedule.balanced_waves import balanced_waves
-from optimizer.schedule.estimate import Traffic, traffic
-from optimizer.schedule.network_room import UNKNOWN, NetworkLoad, network_room, rate_with_room
-from optimizer.schedule.sharing import copies_of, copy_rates
-from optimizer.schedule.simulate import wave_time
-from optimizer.schedule.throttle_rate import (
-    BYTES_PER_KB,
-    BYTES_PER_MB,
-    Rates,
-    common_rate,
-    copy_rate_bytes_per_s,
-    is_below_floor,
-    rates_per_broker,
-)
+from optimizer.schedule.estimate import traffic
+from optimizer.schedule.network_room import UNKNOWN, NetworkLoad, network_room
+from optimizer.schedule.throttle_rate import common_rate, is_below_floor, rates_in_style
+from optimizer.schedule.timed_waves import TimedWaves, seconds_of, timed_waves
 from optimizer.schedule.wave_bound import least_total_bytes
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits
@@ -33,12 +24,15 @@ from schemas.output import PLAN, WAVES
 from schemas.planning import INSTANCE
 from schemas.spark import schema_of
 
+# Of the wave: bytes per second of its copies; and with windows, in seconds of Unix time, its start, the end of the
+# interval of its end, and the end of its night; and the index of its window.
+TIMES = ("copy_bytes_per_s", "starts_at", "ends_at", "night_ends_at", "window")
 # Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
 SCHEDULED = T.StructType(
     [
         *schema_of(PLAN).fields,
         T.StructField("in_sync_followers", T.IntegerType()),
-        T.StructField("copy_bytes_per_s", T.LongType()),
+        *(T.StructField(name, T.LongType()) for name in TIMES),
         *(field for field in schema_of(INSTANCE) if field.name in EXPOSED and field.name not in PLAN.names),
     ]
 )
@@ -64,14 +58,6 @@ def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
         in_sync_followers=rows["in_sync_followers"].to_numpy(dtype=np.int64),
         urgency=np.array([urgency_of(reasons) for reasons in rows["reason_codes"]], dtype=np.int64),
     )
-
-
-def rates_of(load: Traffic, copy_bytes_per_s: int, style: str) -> Rates:
-    """Rates in the style that the runbook uses: one for each broker, or Kafka's common rate."""
-    if style == "careful":
-        return rates_per_broker(load, copy_bytes_per_s=copy_bytes_per_s)
-    common = np.full(len(load.out_bytes), common_rate(load, copy_bytes_per_s=copy_bytes_per_s), dtype=np.int64)
-    return Rates(leader=common, follower=common)
 
 
 def _network_load(hosts: pd.DataFrame) -> NetworkLoad:
@@ -106,36 +92,39 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     if rows.empty:
         return rows
     changes = to_changes(rows, broker_ids(hosts))
-    requested = copy_rate_bytes_per_s(settings.schedule)
-    rate = rate_with_room(requested, network_room(changes, _network_load(hosts)))
-    waves = _waves(changes, hosts, settings, rate)
-    if rate < requested and (waves == UNPLACED).any():  # solve has tried the requested rate: it places every change
-        waves = _waves(changes, hosts, settings, requested)
-    placed = pd.Series(waves, index=rows.index, dtype="Int32").mask(waves == UNPLACED)
-    return rows.assign(wave=placed, copy_bytes_per_s=rate)
-
-
-def _waves(changes: WaveChanges, hosts: pd.DataFrame, settings: Settings, copy_bytes_per_s: int) -> Ints:
-    schedule = settings.schedule
-    return balanced_waves(
+    timed = timed_waves(
         changes,
         disk_used=disk_used(hosts),
         disk_limit=_disk_limits(hosts, settings.policy.disk_headroom),
-        schedule=Schedule(
-            waves=schedule.waves,
-            window_hours=schedule.window_hours,
-            throttle_mb_per_s=copy_bytes_per_s / BYTES_PER_MB,
-            max_moves_per_wave=schedule.max_moves_per_wave,
-        ),
+        schedule=settings.schedule,
+        room=network_room(changes, _network_load(hosts)),
+        style=settings.emit.throttle_style,
+        captured_at=_captured_at(hosts),
     )
+    placed = pd.Series(timed.wave_of, index=rows.index, dtype="Int32").mask(timed.wave_of == UNPLACED)
+    times = pd.DataFrame([_times(timed, wave) for wave in timed.wave_of.tolist()], index=rows.index, columns=TIMES)
+    return rows.assign(wave=placed, **times.astype("Int64"))
+
+
+def _captured_at(hosts: pd.DataFrame) -> datetime | None:
+    """The oldest capture of the snapshot; None if no source has one."""
+    seconds = hosts["captured_at"].iloc[0]
+    return None if pd.isna(seconds) else datetime.fromtimestamp(int(seconds), UTC)
+
+
+def _times(timed: TimedWaves, wave: int) -> tuple[int | None, ...]:
+    """The values of ``TIMES`` for a wave."""
+    slot = timed.slots.get(wave)
+    if slot is None:
+        return timed.rates.get(wave), None, None, None, None
+    end = int(slot.end.timestamp()) if slot.end else None
+    return timed.rates[wave], int(slot.start.timestamp()), end, int(slot.night.end.timestamp()), slot.night.window
 
 
 def _wave_row(part: WaveChanges, ids: Ints, copy_bytes_per_s: int, settings: Settings) -> dict[str, object]:
-    load = traffic(part, len(ids))
-    rates = rates_of(load, copy_bytes_per_s, settings.emit.throttle_style)
+    load, style = traffic(part, len(ids)), settings.emit.throttle_style
     busiest = int(load.busiest.argmax())
-    free = copy_rates(load, leader_rate=rates.leader, follower_rate=rates.follower)
-    time = wave_time(copies_of(part), free, batch_bytes=round(settings.schedule.batch_kb * BYTES_PER_KB))
+    time = seconds_of(part, len(ids), copy_bytes_per_s, style=style, batch_kb=settings.schedule.batch_kb)
     return {
         "partitions": len(part),
         "replicas_moved": int(part.copies.sum()),
@@ -144,7 +133,7 @@ def _wave_row(part: WaveChanges, ids: Ints, copy_bytes_per_s: int, settings: Set
         "busiest_bytes": int(load.busiest[busiest]),
         "throttle_bytes_per_s": common_rate(load, copy_bytes_per_s=copy_bytes_per_s),
         "estimated_seconds": _whole_seconds(time.expected_seconds),
-        "below_floor": is_below_floor(load, rates),
+        "below_floor": is_below_floor(load, rates_in_style(load, copy_bytes_per_s, style)),
         "least_seconds": _whole_seconds(time.least_seconds),
         "most_seconds": _whole_seconds(time.most_seconds),
         "copy_bytes_per_s": copy_bytes_per_s,
@@ -159,6 +148,14 @@ def _least_total_bytes(changes: WaveChanges, wave_of: Ints, n_brokers: int) -> i
     """The bound for the waves that have a change other than a reorder."""
     copying = changes.urgency != REASONS.index(REORDERED)
     return least_total_bytes(changes.select(copying), n_brokers, len(np.unique(wave_of[copying])))
+
+
+def _calendar(placed: pd.DataFrame, waves: pd.Series, schedule: Schedule) -> dict[str, pd.Series]:
+    """The columns of ``waves`` about windows; null without windows."""
+    first = placed.groupby("wave")[list(TIMES)].first().reindex(waves).reset_index(drop=True)
+    zones = {number: window.time_zone for number, window in enumerate(schedule.windows)}
+    times = {name: pd.to_datetime(first[name], unit="s") for name in ("starts_at", "ends_at", "night_ends_at")}
+    return {**times, "time_zone": first["window"].map(zones).astype(object)}
 
 
 def wave_rates(placed: pd.DataFrame) -> dict[int, int]:
@@ -193,6 +190,8 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
     room = network_room(changes, _network_load(hosts))
     frame["network_broker"] = pd.Series(int(ids[room.broker]) if room else None, index=frame.index, dtype="Int32")
     frame["network_left_bytes_per_s"] = pd.Series(room and room.left_bytes_per_s, index=frame.index, dtype="Int64")
+    for name, value in _calendar(placed, frame["wave"], settings.schedule).items():
+        frame[name] = value
     frame["least_total_bytes"] = _least_total_bytes(changes, wave_of, len(ids))
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
     return frame[WAVES.names]
