@@ -24,6 +24,7 @@ from optimizer.settings import (
 )
 from optimizer.similar import did_you_mean
 from optimizer.topic_policy import Pin, TopicFactor
+from optimizer.windows_setting import Window
 
 _SECTIONS: dict[str, type] = {
     "storage": Storage,
@@ -56,6 +57,7 @@ _TYPES = {
 _TABLES: dict[str, tuple[type, str]] = {
     "pins": (Pin, '{topics = "audit[.].*", racks = ["a"]}'),
     "replication_factors": (TopicFactor, '{topics = "audit[.].*", factor = 3}'),
+    "windows": (Window, '{days = ["fri"], start = "22:00", end = "06:00", time_zone = "Europe/Dublin"}'),
 }
 
 
@@ -123,9 +125,10 @@ def _describe_type(knob: Field[Any], type_: type, entry: type | None) -> str:
     if type_ is bool:
         return "true or false, without quotes"
     value_type = _TYPES[entry or type_]
+    default = json.dumps(knob.default) if knob.default is not MISSING and knob.default else ""
+    example = knob.metadata.get("example") or default or value_type.example
     if entry:
-        return f"a list of {value_type.plural}, such as [{value_type.example}]"
-    example = json.dumps(knob.default) if knob.default is not MISSING and knob.default else value_type.example
+        return f"a list of {value_type.plural}, such as [{example}]"
     return f"{value_type.singular}, such as {example}"
 
 

@@ -18,6 +18,7 @@ from optimizer.setting_checks import (
     refuse,
     release,
 )
+from optimizer.windows_setting import LEAST_MB_PER_S, MOST_MB_PER_S, Window, check_first_night
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,13 +179,17 @@ class Schedule:
     throttle_mb_per_s: float = 50.0
     max_moves_per_wave: int = 1000
     batch_kb: float = 16.0
+    windows: tuple[Window, ...] = ()
+    first_night: str = field(default="", metadata={"example": '"2026-11-27"'})
 
     def __post_init__(self) -> None:
         between("schedule", {"waves": self.waves}, 0, 10_000)
         between("schedule", {"window_hours": self.window_hours}, 0.01, 24 * 365)
-        between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, 0.001, 10**6)
+        between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, LEAST_MB_PER_S, MOST_MB_PER_S)
         between("schedule", {"max_moves_per_wave": self.max_moves_per_wave}, 1, 10**7)
         between("schedule", {"batch_kb": self.batch_kb}, 0.1, 10**5)
+        if self.first_night:
+            check_first_night(self.first_night)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +222,11 @@ class Settings:
         problems = Problems()
         for name in BROKER_LISTS:
             problems.collect(partial(self._check_list, name))
-        for check in (self._check_ids, self._check_only, self._check_policy_pins, self._check_patterns):
+        checks = (
+            *(self._check_ids, self._check_only, self._check_policy_pins, self._check_patterns),
+            self._check_first_night,
+        )
+        for check in checks:
             problems.collect(check)
         problems.raise_any()
 
@@ -268,6 +277,12 @@ class Settings:
             and self.policy.rack_policy == "none"
         ):
             refuse("only", RACKS, 'rack_policy = "none" has no rules for racks: remove one of the two')
+
+    def _check_first_night(self) -> None:
+        """Reject a first night without windows; not in ``Schedule``, whose knobs may be checked one by one."""
+        if self.schedule.first_night and not self.schedule.windows:
+            remedy = "nights are those of [[schedule.windows]]: give one, or leave first_night out"
+            refuse("[schedule] first_night", self.schedule.first_night, remedy)
 
     def cluster_policies(self) -> dict[str, ClusterPolicy]:
         """The policy of each cluster: its own table over ``[policy]``."""

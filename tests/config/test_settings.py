@@ -1,5 +1,9 @@
 """Configuration: options override files, files override defaults; invalid values are refused with a remedy."""
 
+import json
+import subprocess
+import sys
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +12,12 @@ import pytest
 from optimizer.cli import checked, replaced_lists, run_id_of, settings_of, unknown_releases
 from optimizer.cluster_policy import NO_LIMIT, MoveLimit
 from optimizer.configuration import build, merge, read_toml
+from optimizer.declared import DECLARED, NAMES, can_read
 from optimizer.errors import ConfigError
 from optimizer.job_options import parser
 from optimizer.settings import Settings
 from optimizer.topic_policy import Pin, TopicFactor
+from optimizer.windows_setting import Window
 from setup.paths import HOME
 
 DEFAULTS = read_toml(HOME / "conf" / "default.toml")
@@ -28,6 +34,12 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
     known = build({})
     for section in DEFAULTS:
         assert set(DEFAULTS[section]) == set(getattr(known, section).__dataclass_fields__)
+
+
+def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
+    """A schedule with one window, some of its knobs replaced."""
+    whole = {"days": ["fri", "sun"], "start": "22:00", "end": "06:00", "time_zone": "Europe/Dublin"}
+    return {"schedule": {"windows": [{**whole, **knobs}], "first_night": first_night}}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +158,70 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
             },
             r"cluster c: replication_factors = \['a'\] is not usable: name each pattern once, with one factor",
         ),
+        ({"schedule": {"windows": "fri"}}, r"\[schedule\] windows = 'fri': expected tables like {days = \["),
+        ({"schedule": {"windows": [{}]}}, r"\[schedule\] windows: start is missing\n- .*end is missing\n- .*time_zone"),
+        (with_window(day="fri"), r"\[schedule\] windows: unknown 'day' \(did you mean 'days'\?\); known are"),
+        (with_window(days="fri"), r"\[schedule\] windows days = 'fri': expected a list of texts in .* \[\"fri\"\]$"),
+        (with_window(days=[]), r"\[\[schedule.windows\]\] days = \[\] is not usable: name at least one day on which"),
+        (with_window(days=["fri", "fri"]), r"days = \['fri', 'fri'\] is not usable: name at least one .*, each once"),
+        (with_window(days=["fri", "Sat"]), r"days = \['Sat'\] is not usable: use mon, tue, wed, thu, fri, sat, sun$"),
+        *(
+            (
+                with_window(**{name: text}),
+                rf"\[\[schedule.windows\]\] {name} = .* is not usable: give a time from 00:00",
+            )
+            for name in ("start", "end")
+            for text in ("", "24:00", "6:00", "06:60", "22:00:00", "22.00", "22:00\n", "२२:११")
+        ),
+        (with_window(start=time(22)), r"windows start = datetime.time.*: expected text in quotes, such as \"22:00\"$"),
+        *(
+            (with_window(time_zone=name), r"\[\[schedule.windows\]\] time_zone = .* no time zone has this name.*: give")
+            for name in (
+                "",
+                "IST",
+                "Europe",
+                "europe/dublin",
+                "/etc/localtime",
+                "../UTC",
+                "localtime",
+                "Factory",
+                "a\0",
+            )
+        ),
+        (with_window(time_zone="Europe/Dubln"), r"name \(did you mean 'Europe/Dublin'\?\): give one of the IANA"),
+        *(
+            (with_window(throttle_mb_per_s=rate), r"windows\]\] throttle_mb_per_s = .* from 0.001 to 1e\+06, or 0 for")
+            for rate in (-1, 0.0009, 1000001, float("nan"))
+        ),
+        (
+            with_window(days=[], end="6", time_zone="x", start="7", throttle_mb_per_s=-1),
+            r"^5 problems:\n- .* days .*\n- .* start .*\n- .* end .*\n- .* time_zone .*\n- .* throttle_mb_per_s .*$",
+        ),
+        *(
+            (with_window(first_night=text), r"\[schedule\] first_night = .* give a date of the years 2000 to 2999")
+            for text in (
+                "2026-02-29",
+                "20261127",
+                "2026-W48-5",
+                "27.11.2026",
+                "1999-12-31",
+                "3000-01-01",
+                "2026-11-27\n",
+            )
+        ),
+        (
+            with_window(first_night=date(2026, 11, 27)),
+            r"first_night = .*: expected text in .*, such as \"2026-11-27\"$",
+        ),
+        (
+            {"schedule": {"first_night": "2026-11-27"}},
+            r"^\[schedule\] first_night = '2026-11-27' is not usable: nights are those of \[\[schedule.windows",
+        ),
+        (
+            {"schedule": {"first_night": "2026-11-27", "waves": -1}},
+            r"^\[schedule\] waves = -1 is not usable: give a number from 0 to 10000$",
+        ),
+        (with_window(first_night="2026-11-27", days=[]), r"^\[\[schedule.windows\]\] days = \[\] is not usable.*$"),
         ({"policy": {"topic_spread": 0.9}}, r"topic_spread = 0.9 is not usable: give a number from 1 to 1000, or 0"),
         ({"policy": {"topic_leader_spread": 0.5}}, r"topic_leader_spread = 0.5 is not usable: give a number from 1"),
         ({"solver": {"lp_deterministic_time": 0}}, r"lp_deterministic_time = 0"),
@@ -505,6 +581,45 @@ def test_each_cluster_asks_for_its_own_factors() -> None:
     assert requested_in(settings_of_two, "replication_factors") == {"c": (everywhere, audit), "d": (everywhere,)}
     without = build(merge(DEFAULTS, {"clusters": [own, {"id": "d", "input": "y"}]}))
     assert settings_of_two.config_hash() != without.config_hash()
+
+
+def test_windows_are_tables_of_the_schedule(tmp_path: Path) -> None:
+    """Tables of the file, or TOML in an option; stages that read the schedule see them, and the hash includes them."""
+    file = tmp_path / "c.toml"
+    file.write_text(
+        '[[clusters]]\nid = "a"\ninput = "in"\n[schedule]\nfirst_night = "2026-11-27"\n'
+        '[[schedule.windows]]\ndays = ["fri", "sun"]\nstart = "22:00"\nend = "06:00"\ntime_zone = "Europe/Dublin"\n'
+        '[[schedule.windows]]\ndays = ["sat"]\nstart = "00:00"\nend = "00:00"\ntime_zone = "UTC"\n'
+        "throttle_mb_per_s = 100\n"
+    )
+    night = Window(days=("fri", "sun"), start="22:00", end="06:00", time_zone="Europe/Dublin")
+    saturday = Window(days=("sat",), start="00:00", end="00:00", time_zone="UTC", throttle_mb_per_s=100.0)
+    settings = settings_from("--config", str(file))
+    assert settings.schedule.windows == (night, saturday)
+    assert settings.schedule.first_night == "2026-11-27"
+    stored = json.loads(settings.planning_json())["schedule"]
+    assert stored["windows"][0] == {
+        "days": ["fri", "sun"],
+        "start": "22:00",
+        "end": "06:00",
+        "time_zone": "Europe/Dublin",
+        "throttle_mb_per_s": 0.0,
+    }
+    assert stored["first_night"] == "2026-11-27"
+    readers = [name for name in NAMES if can_read(DECLARED[name].settings, "schedule", "windows")]
+    assert readers == ["solve", "plan", "emit"]
+    option = 'schedule.windows=[{days = ["mon"], start = "22:00", end = "06:00", time_zone = "Europe/Dublin"}]'
+    other = settings_from("--config", str(file), "--set", option)
+    assert [window.days for window in other.schedule.windows] == [("mon",)]
+    assert other.config_hash() != settings.config_hash()
+
+
+def test_time_zones_need_no_files_of_the_system() -> None:
+    """A slim image has none; the package tzdata is among the pinned packages."""
+    code = "from zoneinfo import TZPATH, ZoneInfo; assert not TZPATH; ZoneInfo('Europe/Dublin')"
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONTZPATH": ""}, check=True)
+    for lock in ("requirements.lock", "requirements-airflow.lock"):
+        assert "\ntzdata==" in (HOME / "setup" / lock).read_text(encoding="utf-8"), lock
 
 
 def test_each_cluster_has_its_own_limit() -> None:
