@@ -202,6 +202,13 @@ EXPOSURE = Table(
             "the busiest leader's bytes out over the mean of the remaining brokers; null if they send nothing",
             nullable=True,
         ),
+        column(
+            "near_leader_busiest_over_mean",
+            "double",
+            "while a wave runs, without a loss: `busiest_over_mean` if leaving replicas in the targets' racks led its "
+            "partitions; null if this saves no bytes between racks",
+            nullable=True,
+        ),
     ),
     key=("position", "loss", "lost"),
     checks=(

@@ -42,6 +42,7 @@ FIGURES = (
     Figure("cross_rack_percent", "Share of the copied bytes that crosses racks"),
     Figure("near_leader_bytes", "Bytes between racks that leading from leaving replicas would save"),
     Figure("near_leader_partitions", "Partitions that leaving replicas would lead"),
+    Figure("near_leader_busiest_over_mean", "Busiest leader meanwhile, in the worst wave, over the mean"),
     Figure("replicas_moved", "Replicas copied", COST),
     Figure("partitions_changed", "Partitions changed", COST),
     Figure("followers_reordered", "Partitions with only followers reordered", COST, hidden_at_zero=True),

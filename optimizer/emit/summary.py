@@ -7,7 +7,7 @@ from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.findings import SHOWN, FindingLine, count_findings, first_lines, fixed_or_noted, open_findings
 from optimizer.emit.goals import exclusions, goals, origin, verdict
-from optimizer.emit.rack_sentences import cross_rack_cost
+from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders
 from optimizer.emit.shown_figures import (
     band_note,
     compared_with_default,
@@ -157,6 +157,7 @@ def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
         *_paragraph(factors_text(plan)),
         *_paragraph(execution(plan)),
         *_paragraph(cross_rack_cost(plan)),
+        *_paragraph(near_leaders(plan)),
         *_paragraph(limited(plan)),
         *_findings("Also found", fixed_or_noted(plan), with_remedies=False),
         "",

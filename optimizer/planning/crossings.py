@@ -1,4 +1,4 @@
-"""Bytes that the copies of one cluster send from rack to rack, by the broker that sends them."""
+"""Bytes that the copies of one cluster send from rack to rack, and what leading from leaving replicas would save."""
 
 from dataclasses import dataclass
 
@@ -42,11 +42,9 @@ def crossings(cluster: Cluster, before: Ints, after: Ints, in_sync: Ints) -> Cro
     brokers, partitions = cluster.brokers, cluster.partitions
     if not brokers.racks_matter:
         return None
-    rack, source, size = known_racks(brokers), partitions.leader, partitions.size_bytes
-    added, removed = without(after, before), without(before, after)
-    can_lead = _may_lead_meanwhile(brokers)[removed] & same_slots(removed, in_sync).any(axis=2)
-    crossing = cross_rack_bytes(added, source, size, rack)
-    saved = crossing - near_leader_bytes(added, source, size, rack, np.where(can_lead, removed, -1))
+    source, size, added = partitions.leader, partitions.size_bytes, without(after, before)
+    crossing = cross_rack_bytes(added, source, size, known_racks(brokers))
+    saved = near_leaders(brokers, before, after, in_sync, source, size).saved_bytes
 
     def per_leader(amounts: Ints) -> Ints:
         return bytes_per_broker(source[:, None], amounts, len(brokers))
@@ -57,6 +55,43 @@ def crossings(cluster: Cluster, before: Ints, after: Ints, in_sync: Ints) -> Cro
         near_leader_bytes=per_leader(saved),
         near_leader_partitions=per_leader((saved > 0).astype(np.int64)),
     )
+
+
+@dataclass(frozen=True)
+class NearLeaders:
+    """Leaving replicas in the racks of the copies' targets, which could lead while the copies run.
+
+    Parameters
+    ----------
+    leader : (P,) int64
+        The replica that saves most bytes between racks; -1 if none saves any.
+    saved_bytes : (P,) int64
+    """
+
+    leader: Ints
+    saved_bytes: Ints
+
+
+def near_leaders(
+    brokers: Brokers, before: Ints, after: Ints, in_sync: Ints, source: Ints, size_bytes: Ints
+) -> NearLeaders:
+    """The near leader of each partition for the copies from the lists ``before`` to ``after``.
+
+    Parameters
+    ----------
+    before, after, in_sync : (P, W) int64
+        Broker indices, padded with -1; the widths may differ.
+    source : (P,) int64
+        Present leader, -1 without one.
+    size_bytes : (P,) int64
+    """
+    rack, added, removed = known_racks(brokers), without(after, before), without(before, after)
+    can_lead = _may_lead_meanwhile(brokers)[removed] & same_slots(removed, in_sync).any(axis=2)
+    candidates = np.where(can_lead, removed, -1)
+    crossing = [near_leader_bytes(added, source, size_bytes, rack, candidate[:, None]) for candidate in candidates.T]
+    saved = cross_rack_bytes(added, source, size_bytes, rack) - np.array(crossing)
+    best, column = saved.argmax(axis=0), np.arange(len(source))
+    return NearLeaders(np.where(saved[best, column] > 0, candidates[column, best], -1), saved[best, column])
 
 
 def _may_lead_meanwhile(brokers: Brokers) -> Bools:

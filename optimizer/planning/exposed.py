@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 
 import schemas
-from optimizer.domain import Bools, Brokers, FindingCode, Ints
+from optimizer.domain import Bools, Brokers, FindingCode, Floats, Ints
 from optimizer.planning.arrays import replica_matrix, to_brokers, with_nulls
+from optimizer.planning.crossings import near_leaders
 from optimizer.planning.finish import finding_row
+from optimizer.planning.near_leader_load import busiest_near_leaders
 from optimizer.schedule.exposed_states import Exposed
-from optimizer.schedule.exposure import AFTER, BEFORE, Exposure, Losses, Moment, exposure
+from optimizer.schedule.exposure import AFTER, BEFORE, WHILE, Exposure, Losses, Moment, exposure
 from optimizer.schedule.wave_changes import same_slots
 from optimizer.solve.findings.finding import SHOWN, Finding
 from schemas.keys import CLUSTER_RUN
@@ -21,7 +23,7 @@ NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_bro
 # Columns that ``exposure_rows`` reads, besides those that name the cluster and the run.
 COLUMNS = (
     *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas", "isr", "elr", "leader"),
-    *("min_insync_replicas", "allows_unclean_election", "in_bytes_per_s", "out_bytes_per_s", "wave"),
+    *("min_insync_replicas", "allows_unclean_election", "size_bytes", "in_bytes_per_s", "out_bytes_per_s", "wave"),
 )
 
 
@@ -41,10 +43,11 @@ def exposure_rows(
     """
     brokers = to_brokers(hosts)
     rows = partitions.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
-    result = exposure(_exposed(rows, brokers, counts_all=needs_whole_min_isr))
+    exposed = _exposed(rows, brokers, counts_all=needs_whole_min_isr)
+    result = exposure(exposed)
     findings = [*_stopping(rows, result.stops), *_newly_exposed(rows, result, brokers)]
     return (
-        _frame("exposure", _moment_rows(result.moments, brokers)),
+        _frame("exposure", _moment_rows(result.moments, brokers, _busiest_near_leaders(rows, exposed, brokers))),
         _frame("wave_findings", map(finding_row, findings)),
     )
 
@@ -75,13 +78,20 @@ def _exposed(rows: pd.DataFrame, brokers: Brokers, *, counts_all: bool) -> Expos
     )
 
 
+def _busiest_near_leaders(rows: pd.DataFrame, exposed: Exposed, brokers: Brokers) -> Floats:
+    """The busiest leader of each wave over the mean, if leaving replicas in the targets' racks led meanwhile."""
+    in_sync, size = np.where(exposed.in_sync, exposed.replicas, -1), rows["size_bytes"].to_numpy(dtype=np.int64)
+    near = near_leaders(brokers, exposed.replicas, exposed.target, in_sync, exposed.leader, size)
+    return busiest_near_leaders(exposed, near.leader)
+
+
 def _members(replicas: Ints, lists: pd.Series, ids: Ints) -> Bools:
     """Which replicas are in the lists of broker ids, (P, W); a missing list is empty."""
     marked = replica_matrix(lists.map(lambda x: x if x is not None else []), ids)
     return np.asarray(same_slots(replicas, marked).any(axis=2))
 
 
-def _moment_rows(moments: Iterable[Moment], brokers: Brokers) -> Iterator[dict[str, Any]]:
+def _moment_rows(moments: Iterable[Moment], brokers: Brokers, near: Floats) -> Iterator[dict[str, Any]]:
     names = _names(brokers)
     for position, moment in enumerate(moments):
         common = {"position": position, "moment": moment.name, "wave": moment.wave}
@@ -89,6 +99,7 @@ def _moment_rows(moments: Iterable[Moment], brokers: Brokers) -> Iterator[dict[s
             "writes_stopped": moment.stopped,
             "offline": moment.offline,
             "busiest_over_mean": moment.busiest_over_mean,
+            "near_leader_busiest_over_mean": near[moment.wave - 1] if moment.name == WHILE else None,
         }
         yield {**common, "loss": NONE, "lost": "", **now}
         for loss, some, losses in ((BROKER, SOME_BROKER, moment.brokers), (RACK, SOME_RACK, moment.racks)):

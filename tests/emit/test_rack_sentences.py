@@ -15,6 +15,7 @@ FIGURES = {
     "cross_rack_percent": 68,
     "near_leader_bytes": 560 * GB,
     "near_leader_partitions": 148,
+    "near_leader_busiest_over_mean": 2.866,
 }
 
 
@@ -41,10 +42,12 @@ def test_without_a_price_or_bytes_no_cost_is_shown(plan: ClusterPlan) -> None:
 
 
 def test_other_leaders_would_save_bytes_and_cost_leader_changes() -> None:
-    """The share that would be left, the bytes saved, and two leader changes for each partition."""
+    """The share that would be left, the bytes saved, two leader changes for each partition, the busiest leader."""
     text = near_leaders(crossing())
     assert text.startswith("68 % of the copied bytes cross racks. It would be 12 % (560.00 GB less) if the leaving")
-    assert text.endswith("it takes 296 more leader changes, two per partition.")
+    changes = "it takes 296 more leader changes, two per partition."
+    assert text.endswith(f"{changes} Meanwhile the busiest leader would be at 2.87x the mean.")
+    assert near_leaders(crossing(0, {"near_leader_busiest_over_mean": None})).endswith(changes)
     assert "it takes 2 more leader changes" in near_leaders(crossing(0, {"near_leader_partitions": 1}))
 
 
@@ -55,11 +58,11 @@ def test_other_leaders_that_save_nothing_are_not_mentioned(changes: dict[str, fl
 
 
 def test_pages_show_the_sentences() -> None:
-    """The summary has the cost only; the report has both, and neither has an empty paragraph."""
+    """Summary and report have the cost and the other leaders; the report has no empty paragraph."""
     plan = crossing(0.02)
     summary, report = " ".join(page(plan, "summary.txt").split()), page(plan, "report.html")
     assert cross_rack_cost(plan) in summary
-    assert "leaving replica in the target" not in summary
+    assert near_leaders(plan) in summary
     assert f"<p>{cross_rack_cost(plan)}</p>" in report
     assert "<p>68 % of the copied bytes cross racks." in report
     assert "<p></p>" not in page(crossing(0, {"near_leader_bytes": 0}), "report.html")

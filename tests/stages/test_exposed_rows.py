@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+import pytest
 
 from optimizer.domain import FindingCode
 from optimizer.planning.exposed import exposure_rows
@@ -27,7 +28,7 @@ def partition(number: int, current: Sequence[int], proposed: Sequence[int] = (),
         "proposed_replicas": [*(proposed or current)],
         "controller_replicas": None, "isr": sorted(current), "elr": None, "leader": current[0],
         "min_insync_replicas": None, "allows_unclean_election": None, "in_bytes_per_s": 1, "out_bytes_per_s": 10,
-        "wave": 1 if proposed else None,
+        "size_bytes": 5, "wave": 1 if proposed else None,
     }  # fmt: skip
     return row | changes
 
@@ -98,3 +99,34 @@ def test_without_racks_only_brokers_are_lost() -> None:
     """Rows of racks need racks."""
     exposure, _ = exposure_rows(pd.DataFrame([partition(0, [11])]), HOSTS.assign(rack=None), needs_whole_min_isr=False)
     assert set(exposure["loss"]) == {"none", "broker", "some_broker", "some_rack"}
+
+
+def near_leaders(exposure: pd.DataFrame) -> dict[int, float]:
+    """The busiest leader over the mean by wave, if leaving replicas in the targets' racks led; only known values."""
+    known = exposure[exposure["near_leader_busiest_over_mean"].notna()]
+    assert set(zip(known["moment"], known["loss"], strict=True)) <= {("while_moving", "none")}
+    return dict(zip(known["wave"], known["near_leader_busiest_over_mean"], strict=True))
+
+
+def test_near_leaders_lead_while_their_wave_runs() -> None:
+    """In rack a, 11 leads one partition of each wave for 14; all others keep the leader that they have then.
+
+    In wave 1, broker 11 also leads partition 2. In wave 2 its target 14 leads it, 12 leads partition 0 again, and
+    broker 13 has no replica left.
+    """
+    exposure, _ = planned(
+        partition(0, [12, 11], [12, 14], out_bytes_per_s=50),
+        partition(1, [12, 11], [12, 14], out_bytes_per_s=55, wave=2),
+        partition(2, [11], [14]),
+        partition(3, [13], [14]),
+        partition(4, [12, 14], [14, 12], out_bytes_per_s=0, in_bytes_per_s=0, wave=3),
+    )
+    total = 51 + 56 + 10 + 10
+    assert near_leaders(exposure) == {1: pytest.approx(61 * 4 / total), 2: pytest.approx(56 * 3 / total)}
+
+
+@pytest.mark.parametrize("changes", [{"isr": [12]}, {"size_bytes": 0}, {"proposed_replicas": [12, 13]}])
+def test_near_leaders_that_save_nothing_have_no_load(changes: dict[str, Any]) -> None:
+    """The leaving replica is out of sync, or there is nothing to copy, or the target is in another rack."""
+    assert near_leaders(planned(partition(0, [12, 11], [12, 14]))[0]) == {1: 3.0}
+    assert near_leaders(planned(partition(0, [12, 11], [12, 14], **changes))[0]) == {}

@@ -177,6 +177,8 @@ def test_copies_flow_between_racks(tables: Tables) -> None:
     assert [figures["cross_rack_percent"][side] for side in values] == [None, 50, pytest.approx(100 * 100 / 140)]
     assert [figures["near_leader_bytes"][side] for side in values] == [None, None, 30 * GB]
     assert [figures["near_leader_partitions"][side] for side in values] == [None, None, 1]
+    (busiest,) = {row["near_leader_busiest_over_mean"] for row in tables["exposure"]} - {None}
+    assert [figures["near_leader_busiest_over_mean"][side] for side in values] == [None, None, busiest]
 
 
 def test_tables_keep_their_contracts(tables: Tables) -> None:

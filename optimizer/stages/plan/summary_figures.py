@@ -150,7 +150,8 @@ def _balance_figures(measured: DataFrame) -> DataFrame:
 
 
 def _exposure_figures(exposure: DataFrame) -> DataFrame:
-    """Partitions that losses stop: by one loss or another, and by the worst; and the busiest leader after a loss."""
+    """Partitions that losses stop: by one loss or another, and by the worst; the busiest leader after a loss; and the
+    busiest leader of the worst wave if leaving replicas led meanwhile."""
     figure = F.create_map(*(F.lit(text) for pair in _FIGURE_OF_LOSS.items() for text in pair))[F.col("loss")]
     of_broker = exposure.filter(F.col("loss") == BROKER).select(
         *CLUSTER_RUN,
@@ -163,7 +164,13 @@ def _exposure_figures(exposure: DataFrame) -> DataFrame:
     )
     rows = stopped.unionByName(of_broker)
     in_plan = rows.filter("moment IN ('before', 'after')").withColumnRenamed("moment", "placement")
-    return in_plan.unionByName(rows.withColumn("placement", F.lit("worst_moment")).drop("moment"))
+    near = exposure.select(
+        *CLUSTER_RUN,
+        F.lit("after").alias("placement"),
+        F.lit("near_leader_busiest_over_mean").alias("figure"),
+        F.col("near_leader_busiest_over_mean").alias("value"),
+    )
+    return in_plan.unionByName(rows.withColumn("placement", F.lit("worst_moment")).drop("moment")).unionByName(near)
 
 
 def summarise(
