@@ -39,6 +39,7 @@ class FindingCode(StrEnum):
     STOPS_WRITES = "stops_writes"
     RACK_EMPTIED = "rack_emptied"
     NEWLY_EXPOSED = "newly_exposed"
+    WAVE_TOO_LONG = "wave_too_long"
     BAND = "band"
     LEADER_BAND = "leader_band"
     RACK_SPREAD = "rack_spread"

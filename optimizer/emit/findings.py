@@ -15,6 +15,7 @@ WORST_FIRST = (
     FindingCode.RACK_EMPTIED,
     FindingCode.NEWLY_EXPOSED,
     FindingCode.UNEXPLAINED,
+    FindingCode.WAVE_TOO_LONG,
     FindingCode.LIMITED,
     FindingCode.NOT_EMPTIED,
     FindingCode.RACK_SPREAD,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from optimizer.domain import REASONS
+from optimizer.emit.calendar import calendar
 from optimizer.emit.charts import HEIGHT, WIDTH, charts
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.figure_table import BALANCE, COST
@@ -171,6 +172,7 @@ def report(plan: ClusterPlan, written: Sequence[Document]) -> str:
         fixed_more=fixed_more,
         fixed_count=count_findings(fixed) + fixed_more,
         waves=[(wave_folder(row.wave, len(plan.waves)), row) for row in plan.waves],
+        calendar=calendar(plan),
         reasons=_reasons(plan),
         largest=_largest(plan),
         charts=charts(plan),

@@ -49,7 +49,7 @@ class MoveRow(TableRow):
 
 @dataclass(frozen=True)
 class WaveRow(TableRow):
-    """Of ``waves``."""
+    """Of ``waves``, with ``starts_at``, ``ends_at`` and ``night_ends_at`` in seconds of Unix time."""
 
     wave: int
     partitions: int
@@ -66,6 +66,10 @@ class WaveRow(TableRow):
     copy_bytes_per_s: int | None = None
     network_broker: int | None = None
     network_left_bytes_per_s: int | None = None
+    starts_at: int | None = None
+    ends_at: int | None = None
+    night_ends_at: int | None = None
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True)

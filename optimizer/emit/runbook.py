@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.domain import WHOLE_PLAN, Cause
+from optimizer.emit.calendar import calendar
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.emit.findings import SHOWN, count_findings, first_lines, open_findings
 from optimizer.emit.goals import exclusions, goals, origin, verdict
@@ -120,6 +121,7 @@ def runbook(plan: ClusterPlan) -> str:
         proof=proof(plan),
         default=compared_with_default(plan),
         execution=execution(plan),
+        calendar=calendar(plan),
         factors=factors_text(plan),
         gives_up_replicas=gives_up_replicas(plan),
         elections=len(elected),

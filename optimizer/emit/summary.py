@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from optimizer.domain import FindingCode
+from optimizer.emit.calendar import nights_in_words
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.findings import SHOWN, FindingLine, count_findings, first_lines, fixed_or_noted, open_findings
 from optimizer.emit.goals import exclusions, goals, origin, verdict
@@ -57,7 +58,7 @@ def execution(plan: ClusterPlan) -> str:
         return "Nothing to do: no partition changes."
     seconds = sum(row.estimated_seconds for row in plan.waves)
     rate = max(row.throttle_bytes_per_s for row in plan.waves)
-    details = "; ".join(filter(None, (_interval(plan), _above_bound(plan))))
+    details = "; ".join(filter(None, (_interval(plan), _above_bound(plan), nights_in_words(plan))))
     text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying{details and f' ({details})'}"
     if not rate:
         return f"{text}: nothing is copied."

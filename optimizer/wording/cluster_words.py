@@ -2,7 +2,7 @@
 
 from optimizer.domain import FindingCode
 from optimizer.solve.findings.finding import Finding
-from optimizer.units import agree, clause, plural
+from optimizer.units import NEVER_SECONDS, agree, clause, human_time, plural
 from optimizer.wording.words import Words, ids
 
 _CLUSTER = "cluster"
@@ -32,6 +32,17 @@ def stops_writes(finding: Finding) -> Words:
         "sync too few replicas are",
         f"set min.insync.replicas=1 on {topic} for that time, or run {agree(len(waves), 'the wave', 'these waves')} "
         "while nothing is produced to it",
+    )
+
+
+def wave_too_long(finding: Finding) -> Words:
+    """Amount: seconds that the wave may take; limit: seconds from its start to the end of its window; fact ``wave``."""
+    wave, most = finding.facts["wave"], finding.amount or 0
+    time = "never ends at its rate" if most >= NEVER_SECONDS else f"may take {human_time(most)}"
+    return Words(
+        f"wave {wave}",
+        f"it {time}, and its window has {human_time(finding.limit or 0)}",
+        "raise throttle_mb_per_s of the window, make the window longer, or be there when it ends",
     )
 
 
@@ -143,6 +154,7 @@ BY_CODE = {
     FindingCode.STOPS_WRITES: stops_writes,
     FindingCode.RACK_EMPTIED: rack_emptied,
     FindingCode.NEWLY_EXPOSED: newly_exposed,
+    FindingCode.WAVE_TOO_LONG: wave_too_long,
     FindingCode.DEAD_BROKER: dead_broker,
     FindingCode.FENCED_BROKER: fenced_broker,
     FindingCode.NO_RACKS: no_racks,

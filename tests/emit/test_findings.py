@@ -156,7 +156,7 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
 
 
 IN_ORDER = (
-    *("stops_writes", "rack_emptied", "newly_exposed", "unexplained"),
+    *("stops_writes", "rack_emptied", "newly_exposed", "unexplained", "wave_too_long"),
     *("limited", "not_emptied", "rack_spread", "not_pinned", "not_resized"),
     *("left_for_disk", "log_dir_fills"),
     *("pin", "replication_factor", "no_spare_replica", "topic_spread", "band", "leader_band", "topic_leader_spread"),

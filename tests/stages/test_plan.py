@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from optimizer.errors import AuditFailed
 from optimizer.stages.plan import plan
-from optimizer.stages.plan.wave_rows import schedule_cluster, wave_rows
+from optimizer.stages.plan.wave_rows import TIMES, schedule_cluster, wave_rows
 from schemas.spark import schema_of
 from tests.stages import small_plan
 
@@ -226,7 +226,7 @@ def test_a_disk_is_fullest_with_what_earlier_waves_brought() -> None:
         {
             "topic": "t", "partition": number, "leader": float(before), "size_bytes": size, "in_bytes_per_s": 0,
             "in_sync_followers": 0, "reason_codes": ["balance"], "current_replicas": [before],
-            "proposed_replicas": [after], "wave": number, "copy_bytes_per_s": 10**7,
+            "proposed_replicas": [after], "wave": number, **dict.fromkeys(TIMES), "copy_bytes_per_s": 10**7,
         }
         for number, size, before, after in moves
     ]  # fmt: skip

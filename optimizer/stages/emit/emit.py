@@ -105,9 +105,12 @@ def build(inputs: Frames, run: Run) -> Frames:
     changed = inputs["plan"].filter("is_changed").join(instance, PARTITION, "left")
     changed = changed.join(topic_ids, ["cluster_id", "topic"], "left")
     sources = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
-    prepared = ("plan", "instance", "sources", "topics")
+    waves = inputs["waves"].withColumns(
+        {name: F.unix_seconds(name) for name in ("starts_at", "ends_at", "night_ends_at")}
+    )
+    prepared = ("plan", "instance", "sources", "topics", "waves")
     unchanged = {name: inputs[name] for name in DECLARED["emit"].reads if name not in prepared}
-    used = {**unchanged, "plan": changed, "sources": sources}
+    used = {**unchanged, "plan": changed, "sources": sources, "waves": waves}
     settings, code_version = run.settings, run.code_version
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:

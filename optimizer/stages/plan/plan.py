@@ -13,6 +13,7 @@ from optimizer.domain import NOT_LIVE, REORDERED, WHOLE_PLAN, Ints
 from optimizer.errors import AuditFailed, BallastError, ConfigError
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.planning.exposed import COLUMNS as EXPOSED
+from optimizer.planning.late_waves import late_rows
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.throttle_rate import common_rate, rates_per_broker
 from optimizer.settings import Settings
@@ -131,6 +132,9 @@ def build(inputs: Frames, run: Run) -> Frames:
         inputs["findings"],
         exposed_tables["exposure"],
     )
+    wave_findings = exposed_tables["wave_findings"]
+    if run.settings.schedule.windows:
+        wave_findings = wave_findings.unionByName(_late(waves))
     return {
         "plan": conform(plan.unionByName(scheduled.select(*plan.columns)), PLAN),
         "waves": conform(waves, WAVES),
@@ -140,8 +144,15 @@ def build(inputs: Frames, run: Run) -> Frames:
         "broker_balance": conform(measured, BROKER_BALANCE),
         "plan_summary": conform(summary, PLAN_SUMMARY),
         "exposure": conform(exposed_tables["exposure"], EXPOSURE),
-        "wave_findings": conform(exposed_tables["wave_findings"], WAVE_FINDINGS),
+        "wave_findings": conform(wave_findings, WAVE_FINDINGS),
     }
+
+
+def _late(waves: DataFrame) -> DataFrame:
+    """Rows of ``wave_findings`` about waves that may not end inside their windows."""
+    times = [F.unix_seconds(name).alias(name) for name in ("starts_at", "ends_at", "night_ends_at")]
+    rows = waves.select("cluster_id", "run_id", "wave", "most_seconds", *times)
+    return rows.groupBy("cluster_id").applyInPandas(late_rows, schema_of(WAVE_FINDINGS))
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
