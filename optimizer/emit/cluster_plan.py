@@ -9,6 +9,7 @@ from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
 from optimizer.emit.figure_table import BY_NAME
 from optimizer.emit.requested import Requested
+from optimizer.settings import Schedule
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class ClusterPlan:
         Files and clusters that were read.
     cross_rack_price_per_gb : float
         Price of a GB between two racks; 0 if it is unknown.
+    batch_kb : float
+        Size of the producers' batches in kB that the times of the waves assume.
     """
 
     cluster_id: str
@@ -71,6 +74,7 @@ class ClusterPlan:
     requested: Requested = field(default_factory=Requested)
     throttles_found: Sequence[rows.EarlierThrottleRow] = ()
     cross_rack_price_per_gb: float = 0.0
+    batch_kb: float = Schedule.batch_kb
 
     @property
     def capture_times(self) -> list[int]:

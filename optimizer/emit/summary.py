@@ -23,6 +23,7 @@ from optimizer.units import human_bytes, human_rate, human_ratio, human_time, pl
 
 WIDTH = 96  # characters: fits a usual terminal
 _LABEL, _VALUE = 48, 14  # characters of the columns
+_LARGE_BATCH_KB = 256  # larger ones: up to half of a fetch of 1 MiB is the cut-off part of a batch, which is dropped
 _FILES = {
     "report.html": "the report, for a browser",
     "runbook.md": "what to run, step by step",
@@ -52,7 +53,7 @@ def _title(plan: ClusterPlan) -> str:
 
 
 def execution(plan: ClusterPlan) -> str:
-    """Waves, time and rate in one sentence."""
+    """Waves, time and rate in one sentence; if the time has an interval, a second one says which batches it assumes."""
     if not plan.waves:
         return "Nothing to do: no partition changes."
     seconds = sum(row.estimated_seconds for row in plan.waves)
@@ -64,7 +65,16 @@ def execution(plan: ClusterPlan) -> str:
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
-    return f"{text} (throttle up to {human_rate(rate)}, {live})."
+    return f"{text} (throttle up to {human_rate(rate)}, {live}).{_batches(plan)}"
+
+
+def _batches(plan: ClusterPlan) -> str:
+    """The batches that the interval assumes; empty without an interval."""
+    if not _interval(plan):
+        return ""
+    assumed = f" The interval assumes producer batches of {plan.batch_kb:g} kB"
+    is_large = plan.batch_kb > _LARGE_BATCH_KB
+    return f"{assumed}." if is_large else f"{assumed}: batches over {_LARGE_BATCH_KB} kB take up to twice as long."
 
 
 def _interval(plan: ClusterPlan) -> str:
