@@ -9,6 +9,7 @@ from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
 from optimizer.emit.figure_table import BY_NAME
 from optimizer.emit.requested import Requested
+from optimizer.settings import Schedule
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class ClusterPlan:
         Price of a GB between two racks; 0 if it is unknown.
     requested_bytes_per_s : int
         Copy rate of the settings. ``copy_bytes_per_s`` is lower if a broker's network has less left.
+    batch_kb : float
+        Size of the producers' batches in kB that the times of the waves assume.
     """
 
     cluster_id: str
@@ -74,6 +77,7 @@ class ClusterPlan:
     throttles_found: Sequence[rows.EarlierThrottleRow] = ()
     cross_rack_price_per_gb: float = 0.0
     requested_bytes_per_s: int = 0
+    batch_kb: float = Schedule.batch_kb
 
     @property
     def capture_times(self) -> list[int]:

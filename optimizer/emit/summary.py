@@ -24,6 +24,7 @@ from optimizer.units import human_bytes, human_rate, human_ratio, human_time, pl
 
 WIDTH = 96  # characters: fits a usual terminal
 _LABEL, _VALUE = 48, 14  # characters of the columns
+_LARGE_BATCH_KB = 256  # larger ones: up to half of a fetch of 1 MiB is the cut-off part of a batch, which is dropped
 _FILES = {
     "report.html": "the report, for a browser",
     "runbook.md": "what to run, step by step",
@@ -53,7 +54,7 @@ def _title(plan: ClusterPlan) -> str:
 
 
 def execution(plan: ClusterPlan) -> str:
-    """Waves, time and rate in one sentence."""
+    """Waves, time and rate in one sentence; if the time has an interval, a second one says which batches it assumes."""
     if not plan.waves:
         return "Nothing to do: no partition changes."
     seconds = sum(row.estimated_seconds for row in plan.waves)
@@ -65,10 +66,11 @@ def execution(plan: ClusterPlan) -> str:
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
-    return f"{text} (throttle up to {human_rate(rate)}, {live}).{network_room(plan, has_rates=has_rates)}"
+    text = f"{text} (throttle up to {human_rate(rate)}, {live})."
+    return f"{text}{_network_room(plan, has_rates=has_rates)}{_batches(plan)}"
 
 
-def network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
+def _network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
     """A sentence with a space before it if the network decides the rate, or if nobody knows whether it has room."""
     wave = plan.waves[0]
     if wave.network_left_bytes_per_s is None or not has_rates:
@@ -78,6 +80,15 @@ def network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
         return ""
     left, asked = human_rate(max(wave.network_left_bytes_per_s, 0)), human_rate(plan.requested_bytes_per_s)
     return f" {asked} were requested, but the network of broker {wave.network_broker} has {left} left."
+
+
+def _batches(plan: ClusterPlan) -> str:
+    """The batches that the interval assumes; empty without an interval."""
+    if not _interval(plan):
+        return ""
+    assumed = f" The interval assumes producer batches of {plan.batch_kb:g} kB"
+    is_large = plan.batch_kb > _LARGE_BATCH_KB
+    return f"{assumed}." if is_large else f"{assumed}: batches over {_LARGE_BATCH_KB} kB take up to twice as long."
 
 
 def _interval(plan: ClusterPlan) -> str:

@@ -58,8 +58,9 @@ def newly_exposed(finding: Finding) -> Words:
     rest = f", and {count - len(names):,} more" if count > len(names) else ""
     return Words(
         f"{plural(count, 'partition')}",
-        f"after the plan the loss of one broker or one rack would stop writes to {agree(count, 'it', 'them')}; before "
-        f"it no single loss did (worst: {', '.join(worst)}): {', '.join(names)}{rest}",
+        f"before the plan no loss of one broker or one rack stops writes to {agree(count, 'it', 'them')}; after the "
+        f"plan one would: {', '.join(names)}{rest}. The worst losses after the plan, of all partitions: "
+        f"{', '.join(worst)}",
         "keep brokers in more racks, add replicas, or lower min.insync.replicas of these topics",
     )
 

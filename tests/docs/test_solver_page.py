@@ -12,6 +12,8 @@ from benchmarks.planned import rows_of
 from optimizer import configuration
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.planning.memory_placement import in_memory
+from optimizer.schedule.estimate import Traffic
+from optimizer.schedule.throttle_rate import rates_per_broker
 from optimizer.solve.bounds.bound import band_price, copies_of, flow_bytes, forced_bytes
 from optimizer.solve.bounds.terms import partition_terms
 from optimizer.solve.bounds.tighter_bounds import best_whole_bound
@@ -215,6 +217,15 @@ def test_broker_3_has_one_way_to_give_up_two_replicas() -> None:
     assert fits == {(40, 30)}
     sentence = f"give up two replicas of {load - high:.0f} to {load - low:.0f} GB together: only 40 + 30 fits"
     assert sentence in SENTENCES
+
+
+def test_brokers_that_copy_more_have_no_higher_rate() -> None:
+    """The page says so, with reasons: a broker with nine times the bytes gets the same rate for copies."""
+    assert "All brokers get the same rate for copies." in PAGE
+    nothing = np.zeros(3, dtype=np.int64)
+    load = Traffic(np.array([900, 100, 0]), np.array([100, 0, 900]), *[nothing] * 4)
+    rates = rates_per_broker(load, copy_bytes_per_s=50)
+    assert (rates.leader.tolist(), rates.follower.tolist()) == ([50, 50, 0], [50, 0, 50])
 
 
 def test_formulas_are_numbered_in_order() -> None:

@@ -11,7 +11,7 @@ from optimizer.emit.shown_figures import Line, lines
 from optimizer.emit.summary import execution
 from tests.emit.rows import rows_of
 from tests.emit.test_findings import finding
-from tests.emit.test_pages import synthetic
+from tests.emit.test_pages import page, synthetic
 
 
 def figure(name: str, before: float | None, baseline: float | None, after: float | None) -> FigureRow:
@@ -68,6 +68,25 @@ def test_the_rate_is_compared_with_the_network(left: int | None, rate: int, has_
         plan, waves=waves, findings=findings, copy_bytes_per_s=rate * 10**6, requested_bytes_per_s=50 * 10**6
     )
     assert execution(plan).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("batch_kb", "shown"),
+    [
+        (16, "The interval assumes producer batches of 16 kB: batches over 256 kB take up to twice as long."),
+        (256, "The interval assumes producer batches of 256 kB: batches over 256 kB take up to twice as long."),
+        (600.5, "The interval assumes producer batches of 600.5 kB."),
+    ],
+)
+def test_an_interval_names_its_batches_once_on_each_page(batch_kb: float, shown: str) -> None:
+    """Summary, report and runbook have the sentence; without an interval of the time there is none."""
+    plan = replace(synthetic(3), batch_kb=batch_kb)
+    timed = replace(plan, waves=[replace(row, least_seconds=5000, most_seconds=9000) for row in plan.waves])
+    assert execution(timed).endswith(f"{shown}")
+    assert "interval" not in execution(plan)
+    for name in ("summary.txt", "report.html", "runbook.md"):
+        text = " ".join(page(timed, name).split())
+        assert (text.count(shown), text.count(" batches of "), text.count("twice as long")) == (1, 1, batch_kb < 600)
 
 
 def test_every_list_of_figures_is_this_one() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.domain import Ints
-from optimizer.kafka.partition_state import ElectionRules, Partition, fence, needed_in_sync, start
+from optimizer.kafka.partition_state import ElectionRules, InFlight, Partition, complete, fence, needed_in_sync, start
 from optimizer.schedule.exposed_states import Exposed
 from optimizer.schedule.exposure import AFTER, BEFORE, BETWEEN, WHILE, Exposure, exposure
 from tests.examples import examples
@@ -124,11 +124,23 @@ def outcome(partition: Partition, x: Row, lost: Sequence[int], dead: Sequence[in
     return Outcome(partition.leader, partition.leader is None or in_sync < needed)
 
 
+def _in_flight(partition: Partition, target: Sequence[int], caught_up: int) -> Partition:
+    """The partition on its way to the target, some added replicas in sync; unchanged if that is done at once."""
+    moving = start(partition.replicas, target)
+    isr = (*partition.isr, *moving.adding[:caught_up])
+    is_in_flight = moving.adding or moving.removing
+    if not is_in_flight or complete(InFlight(moving.replicas, moving.adding, moving.removing), isr):
+        return partition
+    return Partition(
+        moving.replicas, isr, partition.leader, elr=partition.elr, adding=moving.adding, removing=moving.removing
+    )
+
+
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[list[Row], list[int], list[int], bool]:
-    """Rows, racks, dead brokers, and whether the old rule of min.insync.replicas holds."""
+    """Rows, racks (-1: none), dead brokers, and whether the old rule of min.insync.replicas holds."""
     n_brokers = draw(st.integers(2, 6))
-    racks = [draw(st.integers(0, 2)) for _ in range(n_brokers)]
+    racks = [draw(st.integers(-1, 2)) for _ in range(n_brokers)]
     dead = draw(st.lists(st.integers(0, n_brokers - 1), max_size=1))
     living = [b for b in range(n_brokers) if b not in dead]
     lists = st.lists(st.integers(0, n_brokers - 1), min_size=1, max_size=4, unique=True)
@@ -145,16 +157,25 @@ def clusters(draw: st.DrawFn) -> tuple[list[Row], list[int], list[int], bool]:
         ends_in_sync = any(b in isr or b not in replicas for b in target)
         wave = draw(st.integers(0, 3)) if ends_in_sync and isr else 0
         partition = Partition(tuple(replicas), tuple(isr), leader, elr=tuple(sorted(elr)))
+        if isr and not wave and draw(st.booleans()):
+            partition = _in_flight(partition, target, draw(st.integers(0, 3)))
         unclean = bool(isr) and draw(st.booleans())
         rows.append(
-            Row(partition, tuple(target if wave else replicas), wave, min_isr, unclean, draw(st.integers(0, 9)))
+            Row(
+                partition,
+                tuple(target) if wave else partition.replicas,
+                wave,
+                min_isr,
+                unclean,
+                draw(st.integers(0, 9)),
+            )
         )
     return rows, racks, dead, draw(st.booleans())
 
 
 def expected(
     states: States, rows: Sequence[Row], groups: Sequence[Sequence[int]], dead: Sequence[int], *, counts_all: bool
-) -> tuple[list[list[int]], list[float], int]:
+) -> tuple[list[list[int]], list[float], set[int]]:
     """The four counts of each loss, the ratio of each, and the partitions that some loss stops."""
     counts, ratios, some = [], [], set[int]()
     held = {b for options in states for b in options[0].replicas} - set(dead)
@@ -177,7 +198,18 @@ def expected(
         counts.append(sums)
         total = sum(load.values())
         ratios.append(max(load.values()) * len(held - set(lost)) / total if total else float("nan"))
-    return counts, ratios, len(some)
+    return counts, ratios, some
+
+
+def without_loss(states: States, rows: Sequence[Row], dead: Sequence[int], *, counts_all: bool) -> tuple[int, set[int]]:
+    """Partitions without a leader although nothing fails, and those without writes."""
+    offline, stopped = 0, set[int]()
+    for number, (x, options) in enumerate(zip(rows, states, strict=True)):
+        now = [outcome(state, x, (), dead, counts_all=counts_all) for state in options]
+        offline += any(y.leader is None for y in now)
+        if any(y.is_stopped for y in now):
+            stopped.add(number)
+    return offline, stopped
 
 
 def _leader(state: Partition, x: Row, dead: Sequence[int]) -> int | None:
@@ -187,19 +219,35 @@ def _leader(state: Partition, x: Row, dead: Sequence[int]) -> int | None:
 @settings(max_examples=examples(300), deadline=None)
 @given(clusters())
 def test_every_failure_at_every_moment(case: tuple[list[Row], list[int], list[int], bool]) -> None:
-    """Each loss of a broker or a rack does what Kafka's rules do to each partition, at every moment of the plan."""
+    """Each loss of a broker or a rack, and no loss, does what Kafka's rules do to each partition at every moment."""
     rows, racks, dead, counts_all = case
     found = exposure(exposed(rows, racks, dead=dead, counts_all=counts_all))
     every = moments(rows)
     assert [(m.name, m.wave) for m in found.moments] == [(name, wave) for name, wave, _ in every]
     by_rack = [[b for b, rack in enumerate(racks) if rack == r] for r in range(max(racks) + 1)]
+    stopped_now, stopped_by_some = [], []
     for moment, (_, _, states) in zip(found.moments, every, strict=True):
+        stopped_by_some.append(set[int]())
         for losses, groups in ((moment.brokers, [[b] for b in range(len(racks))]), (moment.racks, by_rack)):
             counts, ratios, some = expected(states, rows, groups, dead, counts_all=counts_all)
             sums = (losses.offline, losses.stopped, losses.under_replicated, losses.leaders_moved)
             assert np.stack(sums, axis=1).tolist() == counts
             assert losses.busiest_over_mean == pytest.approx(ratios, nan_ok=True)
-            assert losses.stopped_by_some == some
+            assert losses.stopped_by_some == len(some)
+            stopped_by_some[-1] |= some
+        offline, stopped = without_loss(states, rows, dead, counts_all=counts_all)
+        assert (moment.offline, moment.stopped) == (offline, len(stopped))
+        _, (ratio,), _ = expected(states, rows, [()], dead, counts_all=counts_all)
+        assert moment.busiest_over_mean == pytest.approx(ratio, nan_ok=True)
+        stopped_now.append(stopped)
+    meanwhile = {
+        number
+        for (name, wave, _), stopped in zip(every, stopped_now, strict=True)
+        for number in stopped
+        if name == WHILE and rows[number].wave == wave
+    }
+    assert set(np.flatnonzero(found.stops).tolist()) == meanwhile - stopped_now[0]
+    assert set(np.flatnonzero(found.newly_exposed).tolist()) == stopped_by_some[-1] - stopped_by_some[0]
 
 
 def stopped(found: Exposure) -> list[tuple[int, int, int]]:

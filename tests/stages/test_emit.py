@@ -135,6 +135,14 @@ def test_the_release_reaches_the_runbook(frames: Frames, spark: SparkSession) ->
     assert "--id 2 --config" in documents[0].content
 
 
+def test_the_batches_of_the_schedule_reach_the_summary(frames: Frames, spark: SparkSession) -> None:
+    """The interval names the batches of ``[schedule] batch_kb``."""
+    run = small_plan.run(spark)
+    run = replace(run, settings=replace(run.settings, schedule=replace(run.settings.schedule, batch_kb=32.0)))
+    documents = {row.path: row.content for row in emit.build(frames, run)["documents"].collect()}
+    assert "batches of 32 kB" in " ".join(documents[f"{small_plan.CLUSTER}/summary.txt"].split())
+
+
 def test_the_gate_refuses_a_throttle_that_lacks_a_copy(frames: Frames, spark: SparkSession) -> None:
     """A throttle script without one of the wave's replicas stops the run before a file is written."""
     spoilt = frames["documents"].withColumn("content", F.replace("content", F.lit("1:6,2:7"), F.lit("1:6")))

@@ -71,7 +71,10 @@ def test_partitions_that_become_exposed_are_one_finding() -> None:
     _, findings = planned(row, partition(1, [11, 12], min_insync_replicas=2))
     assert findings["code"].tolist() == [FindingCode.NEWLY_EXPOSED]
     assert findings["amount"].tolist() == [1]
-    assert "(worst: rack a stops 2 partitions, broker 11 stops 1 partition): t-0" in findings["detail"][0]
+    assert findings["detail"][0] == (
+        "before the plan no loss of one broker or one rack stops writes to it; after the plan one would: t-0. "
+        "The worst losses after the plan, of all partitions: rack a stops 2 partitions, broker 11 stops 1 partition"
+    )
     assert len(planned(partition(0, [11, 12, 13], [11, 12, 13]))[1]) == 0
 
 

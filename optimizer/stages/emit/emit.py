@@ -61,6 +61,7 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         code_version=code_version,
         requested=requested_of(settings, host["cluster_id"]),
         cross_rack_price_per_gb=settings.policy.cross_rack_price_per_gb,
+        batch_kb=settings.schedule.batch_kb,
     )
 
 
