@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from optimizer.settings import Policy, Schedule, Settings
 from optimizer.solve.certificate import gap_percent
 from optimizer.stages.stage import Run
+from optimizer.windows_setting import Window
 from tests.stages.tables import table
 
 CLUSTER, RUN_ID = "orders", "night-1"
@@ -195,16 +196,20 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
     return {name: frame(spark, name, rows) for name, rows in tables.items()}
 
 
-def settings(output: str = "out", *, disk_headroom: float = 0.1, max_moves_per_wave: int = 2) -> Settings:
+def settings(
+    output: str = "out", *, disk_headroom: float = 0.1, max_moves_per_wave: int = 2, windows: tuple[Window, ...] = ()
+) -> Settings:
     """Two waves, at most two copies each unless given otherwise."""
-    schedule = Schedule(window_hours=1, throttle_mb_per_s=50, max_moves_per_wave=max_moves_per_wave)
+    schedule = Schedule(window_hours=1, throttle_mb_per_s=50, max_moves_per_wave=max_moves_per_wave, windows=windows)
     base = Settings(schedule=schedule, policy=Policy(drain_brokers=(2,), disk_headroom=disk_headroom))
     return Settings(schedule=schedule, policy=base.policy, storage=type(base.storage)(output=output))
 
 
-def run(spark: SparkSession, output: str = "out", *, disk_headroom: float = 0.1) -> Run:
+def run(
+    spark: SparkSession, output: str = "out", *, disk_headroom: float = 0.1, windows: tuple[Window, ...] = ()
+) -> Run:
     """The run that the stages are given."""
-    return Run(spark, RUN_ID, settings(output, disk_headroom=disk_headroom), "test")
+    return Run(spark, RUN_ID, settings(output, disk_headroom=disk_headroom, windows=windows), "test")
 
 
 def without_network(hosts: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -9,9 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from optimizer.domain import FindingCode
 from optimizer.errors import AuditFailed
 from optimizer.stages.plan import plan
 from optimizer.stages.plan.wave_rows import TIMES, schedule_cluster, wave_rows
+from optimizer.windows_setting import Window
 from schemas.spark import schema_of
 from tests.stages import small_plan
 
@@ -128,6 +131,39 @@ def test_the_network_with_least_room_sets_the_rate(spark: SparkSession) -> None:
     assert first["throttle_bytes_per_s"] < 20_000_000
     rates = [int(row["config_value"]) for row in made["throttles"] if row["config_name"].endswith("rate")]
     assert 13_000_000 <= min(rates) < max(rates) < 20_000_000
+    spark.catalog.clearCache()
+
+
+def test_waves_have_nights_in_their_windows(spark: SparkSession) -> None:
+    """The snapshot is of Monday, 02:00 UTC. The windows are Mondays and Tuesdays, ten minutes each.
+
+    No wave fits: each has a night of its own, and a finding with its hours.
+    """
+    window = Window(days=("mon", "tue"), start="22:00", end="22:10", time_zone="Europe/Dublin")
+    made = collect(dict(plan.build(small_plan.inputs(spark), small_plan.run(spark, windows=(window,)))))
+    first, second, *_ = made["waves"]
+    assert first["starts_at"] == datetime(2026, 10, 5, 21)
+    assert first["ends_at"] == first["starts_at"] + timedelta(seconds=first["most_seconds"])
+    assert first["night_ends_at"] == datetime(2026, 10, 5, 21, 10)
+    assert second["starts_at"] == datetime(2026, 10, 6, 21)
+    assert {row["time_zone"] for row in made["waves"]} == {"Europe/Dublin"}
+    late = [row for row in made["wave_findings"] if row["code"] == FindingCode.WAVE_TOO_LONG]
+    lengths = {row["wave"]: row["most_seconds"] for row in made["waves"] if row["most_seconds"] > 600}
+    assert [(row["subject"], row["amount"], row["limit"]) for row in late] == [
+        (f"wave {wave}", seconds, 600) for wave, seconds in lengths.items()
+    ]
+    assert lengths
+    spark.catalog.clearCache()
+
+
+def test_without_a_capture_time_the_first_night_must_be_given(spark: SparkSession) -> None:
+    """Nobody knows when the calendar begins: the cluster is refused, with the remedy."""
+    window = Window(days=("mon",), start="22:00", end="06:00", time_zone="UTC")
+    unknown = [{**row, "captured_at": None} for row in small_plan.SOURCES]
+    run = small_plan.run(spark, windows=(window,))
+    frames = dict(plan.build(small_plan.inputs(spark, sources=unknown), run))
+    (refused,) = plan.gate(frames, run).values()
+    assert 'set [schedule] first_night to a date, such as "2026-11-27"' in str(refused)
     spark.catalog.clearCache()
 
 

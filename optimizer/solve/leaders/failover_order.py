@@ -1,8 +1,9 @@
 """The order of followers: who leads if a broker fails.
 
 If a broker fails, each partition that it leads is led by the first follower of its list. The order of followers costs
-no copies and changes no preferred leader. It decides how busy the busiest leader is after a failure (formula 29 of
-docs/solver.md). Each broker that may fail is a problem of its own: its leaders, and the loads of the others.
+no copies and changes no preferred leader. It decides how busy the busiest leader is after a failure
+(formula 29 of docs/solver.md). Each broker that may fail is a problem of its own: its leaders, and the loads of the
+others.
 
 1. Lists that the plan changes anyway: the largest partition first, each to the follower with the least load. Brokers
    that may not lead come last.
