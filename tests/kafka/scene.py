@@ -1,10 +1,7 @@
 """The acceptance test's cluster: six brokers on three racks, skewed topics, one broker empty, one to drain."""
 
-import base64
 import os
-import random
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +10,8 @@ from sources import kafka_admin
 from tests.kafka import topics
 from tests.kafka.cluster import Cluster
 
-with warnings.catch_warnings():
-    # Importing the client reads its message schemas by a deprecated function.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka.partitioner.default import murmur2
-
 RACKS = {1: "a", 2: "b", 4: "c", 5: "a", 7: "b", 9: "c"}
 EMPTY, DRAIN = 9, 5
-VALUE_BYTES = 10_000
-MB = 10**6
 
 TOOLS = {
     "topics.txt": ("org.apache.kafka.tools.TopicCommand", "--describe"),
@@ -54,26 +44,8 @@ TOPICS = {
 def fill(cluster: Cluster) -> None:
     """Create the topics with their replicas, and fill every partition with its megabytes."""
     topics.create(cluster, {name: dict(enumerate(topic.replicas)) for name, topic in TOPICS.items()})
-    keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
     for name, topic in TOPICS.items():
-        lines = b"".join(_lines(name, topic))
-        if lines:
-            options = ("--topic", name, *keyed, "--command-property", "acks=all")
-            cluster.tool("org.apache.kafka.tools.ConsoleProducer", *options, stdin=lines)
-
-
-def _lines(name: str, topic: Topic) -> Iterator[bytes]:
-    """Lines ``key:value`` with keys that select the right partition; the same on every call."""
-    rng = random.Random(name)
-    for partition, megabytes in enumerate(topic.megabytes):
-        key = next(k for k in range(10_000) if _partition_of(str(k).encode(), len(topic.replicas)) == partition)
-        for _ in range(megabytes * MB // VALUE_BYTES):
-            yield b"%d:%s\n" % (key, base64.b64encode(rng.randbytes(VALUE_BYTES * 3 // 4)))
-
-
-def _partition_of(key: bytes, partitions: int) -> int:
-    """The partition to which Kafka's producer sends a key (BuiltInPartitioner.partitionForKey)."""
-    return int(murmur2(key) & 0x7FFFFFFF) % partitions
+        topics.fill(cluster, name, dict(enumerate(topic.megabytes)))
 
 
 def capture(cluster: Cluster, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Rows of ``exposure`` and ``wave_findings`` from rows of the instance and the plan."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -8,16 +8,18 @@ import pandas as pd
 from optimizer.domain import FindingCode
 from optimizer.planning.exposed import exposure_rows
 
-HOSTS = pd.DataFrame(
-    [
-        {
-            "broker_id": broker, "rack": rack, "state": "alive", "accepts_replicas": True, "accepts_leadership": True,
-            "must_empty": False, "disk_capacity_bytes": None, "in_capacity_bytes_per_s": None,
-            "out_capacity_bytes_per_s": None, "pinned_topics": [], "log_dirs": None,
-        }
-        for broker, rack in ((11, "a"), (12, "b"), (13, "c"), (14, "a"))
-    ]
-)  # fmt: skip
+
+def living_hosts(racks: Mapping[int, str]) -> pd.DataFrame:
+    """Rows of living brokers, each on its rack."""
+    same = {
+        "state": "alive", "accepts_replicas": True, "accepts_leadership": True, "must_empty": False,
+        "disk_capacity_bytes": None, "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None,
+        "pinned_topics": [], "log_dirs": None,
+    }  # fmt: skip
+    return pd.DataFrame([{"broker_id": broker, "rack": rack, **same} for broker, rack in racks.items()])
+
+
+HOSTS = living_hosts({11: "a", 12: "b", 13: "c", 14: "a"})
 
 
 def partition(number: int, current: Sequence[int], proposed: Sequence[int] = (), **changes: Any) -> dict[str, Any]:
