@@ -141,8 +141,9 @@ def planned_wave(cluster: Cluster, proposed: Proposed, schedule: Schedule, *, in
             "copy_bytes_per_s": copy_rate_bytes_per_s(schedule),
         }
         return {
-            **change(number, replicas, [*new] or replicas, **scheduled),
+            **change(number, replicas, [*new] or replicas),
             **partition(number, replicas, new, isr=stored["isr"], min_insync_replicas=min_isr.get(topic), **facts),
+            **scheduled,
         }
 
     rows = pd.DataFrame([row(stored) for stored in _payloads(cluster, "partition")])

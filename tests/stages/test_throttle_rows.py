@@ -11,7 +11,7 @@ from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from optimizer.kafka.throttle import config_entries, tool_throttles
 from optimizer.settings import Emit, Schedule, Settings
 from optimizer.stages.plan.plan import throttle_rows
-from optimizer.stages.plan.wave_rows import schedule_cluster
+from optimizer.stages.plan.wave_rows import TIMES, schedule_cluster
 from tests.stages import small_plan
 
 SETTINGS = Settings(schedule=Schedule(throttle_mb_per_s=10), emit=Emit())
@@ -36,6 +36,7 @@ def change(
         "in_sync_followers": 0,
         "reason_codes": ["balance"],
         "wave": wave,
+        **dict.fromkeys(TIMES),
         "copy_bytes_per_s": RATE,
         **other,
     }
