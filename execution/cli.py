@@ -17,6 +17,7 @@ from execution.show import as_json, show
 from execution.tables import Warehouse
 from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError, ConfigError
+from optimizer.setting_checks import check_servers
 from optimizer.settings import Settings
 from optimizer.shipped import defaults
 
@@ -37,6 +38,8 @@ def run(options: argparse.Namespace) -> None:
         return
     if options.manifest and not re.fullmatch(r"[0-9a-f]{8,64}", options.manifest):
         raise ConfigError(f"--manifest {options.manifest!r}: give 8 or more of the first characters of the sha256")
+    if options.command == "wave" and options.bootstrap_server:
+        check_servers("--bootstrap-server", options.bootstrap_server)
     plan = load(warehouse, cluster_id=options.cluster, run_id=options.run_id)
     if options.command == "approve":
         _print_line(approve(warehouse, plan, manifest_sha256=options.manifest, by=options.by or claims.user_name()))

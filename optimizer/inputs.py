@@ -1,17 +1,15 @@
 """Early checks, without Spark, of folders and live clusters that this machine can't read."""
 
 import os
-import re
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from optimizer import places
 from optimizer.errors import InputError
+from optimizer.setting_checks import server_address, server_addresses
 from optimizer.settings import ClusterInput
 
-_ADDRESS = re.compile(r"(?:.*://)?(?:\[([^\]]+)\]|([^:\[\]]+))(?::(\d{1,5}))?")
-_KAFKA_PORT = 9092  # of an address without a port, as in Kafka's client
 _SECONDS = 3.0  # timeout of a connection; a server that is slower is left to the client
 
 
@@ -75,7 +73,7 @@ def _is_hidden(name: str) -> bool:
 def _server_errors(cluster: ClusterInput) -> Iterator[InputError]:
     """Why none of the addresses can be reached; nothing if one of them may be."""
     by_error: dict[type[OSError] | None, list[str]] = {}
-    for address in filter(None, map(str.strip, cluster.bootstrap_servers.split(","))):
+    for address in server_addresses(cluster.bootstrap_servers):
         error = _failed(address)
         if error is None:
             return
@@ -91,10 +89,9 @@ def _server_errors(cluster: ClusterInput) -> Iterator[InputError]:
 
 def _failed(address: str) -> type[OSError] | None:
     """The error if the host is unknown or refuses the connection; else None."""
-    match = _ADDRESS.fullmatch(address)
-    if not match:
+    host_and_port = server_address(address)
+    if not host_and_port:
         return None
-    host_and_port = match[1] or match[2], int(match[3] or _KAFKA_PORT)
     try:
         socket.create_connection(host_and_port, timeout=_SECONDS, all_errors=True).close()
     except (socket.gaierror, UnicodeError):

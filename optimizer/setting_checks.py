@@ -1,6 +1,7 @@
 """Checks of single knobs."""
 
 import re
+import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TypeVar
@@ -93,6 +94,46 @@ def check_time(name: str, text: str) -> None:
         datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigError(f"{name} = {text!r} is not a time: write it like 2026-01-31T02:00:00Z") from error
+
+
+_KAFKA_PORT = 9092  # of an address without a port, as in Kafka's client
+_PROTOCOL = re.compile(r".*://")
+_ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?")
+
+
+def server_address(text: str) -> tuple[str, int] | None:
+    """Host and port of HOST, HOST:PORT, [IPv6], [IPv6]:PORT or an IPv6 address; None if it is none of them.
+
+    As in Kafka's client, a protocol before :// does not count.
+    """
+    address = _PROTOCOL.sub("", text, count=1)
+    if _is_ipv6(address):
+        return address, _KAFKA_PORT
+    match = _ADDRESS.fullmatch(address)
+    port = int(match[3] or _KAFKA_PORT) if match else 0
+    return ((match[1] or match[2]), port) if match and 0 < port < 1 << 16 else None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET6, text)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def server_addresses(bootstrap_servers: str) -> list[str]:
+    """The addresses of a list with commas."""
+    return [address for address in map(str.strip, bootstrap_servers.split(",")) if address]
+
+
+def check_servers(name: str, bootstrap_servers: str) -> None:
+    """Refuse bootstrap servers that Kafka's client can't use, before it tries to connect."""
+    addresses = server_addresses(bootstrap_servers)
+    wrong = [address for address in addresses if not server_address(address)]
+    if wrong or not addresses:
+        remedy = "write HOST:PORT, with a port from 1 to 65535, for example broker-1:9092,broker-2:9092 or [::1]:9092"
+        refuse(name, ", ".join(wrong) or bootstrap_servers, remedy)
 
 
 def check_patterns(setting: str, patterns: list[str], remedy: str) -> None:

@@ -13,6 +13,7 @@ from optimizer.setting_checks import (
     between,
     check_pattern,
     check_patterns,
+    check_servers,
     check_time,
     is_folder_name,
     refuse,
@@ -42,6 +43,8 @@ class ClusterInput(ClusterPolicy):
             refuse("[[clusters]] id", self.id, "folders of a run have that name; choose another")
         if not (self.input or self.bootstrap_servers):
             refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
+        if self.bootstrap_servers:
+            check_servers(f"[[clusters]] {self.id!r} bootstrap_servers", self.bootstrap_servers)
         if self.captured_at:
             check_time(f"[[clusters]] {self.id!r} captured_at", self.captured_at)
         release(self.kafka_version, f"[[clusters]] {self.id!r} kafka_version")

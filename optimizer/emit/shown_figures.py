@@ -64,7 +64,12 @@ def _shown(row: FigureRow, values: tuple[float | None, ...]) -> tuple[str, ...]:
 def loss_note(plan: ClusterPlan) -> str:
     """What the lines about losses count, and what they assume."""
     unknown = int(plan.number("min_isr_unknown", "before"))
-    assumed = f" min.insync.replicas is unknown for {plural(unknown, 'partition')}: 1 is assumed." if unknown else ""
+    assumed = (
+        f" min.insync.replicas is unknown for {plural(unknown, 'partition')}: 1 is assumed. If brokers set it, add the "
+        "output of kafka-configs.sh --describe --all --entity-type brokers."
+        if unknown
+        else ""
+    )
     return (
         "A partition is stopped if it takes no writes with acks=all, or has no leader. Worst moment: before the "
         f"plan, while a wave runs, between waves, or after it.{assumed}"

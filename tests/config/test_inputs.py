@@ -71,7 +71,6 @@ def test_a_server_is_there(listener: str) -> None:
         refusing: [refused.format(refusing)],
         f"SSL://{refusing},{UNKNOWN}:1": [unknown.format(f"{UNKNOWN}:1"), refused.format(f"SSL://{refusing}")],
         f"{refusing},{listener},{UNKNOWN}": [],
-        "[::1:x": [],
     }.items():
         assert reported(ClusterInput(id="a", bootstrap_servers=servers)) == wrong, servers
 

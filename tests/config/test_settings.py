@@ -1,6 +1,7 @@
 """Configuration: options override files, files override defaults; invalid values are refused with a remedy."""
 
 import json
+import re
 import subprocess
 import sys
 from datetime import date, time
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.cluster import collect_hosts
 
 from optimizer.cli import checked, replaced_lists, run_id_of, settings_of, unknown_releases
 from optimizer.cluster_policy import NO_LIMIT, MoveLimit
@@ -15,6 +17,7 @@ from optimizer.configuration import build, merge, read_toml
 from optimizer.declared import DECLARED, NAMES, can_read
 from optimizer.errors import ConfigError
 from optimizer.job_options import parser
+from optimizer.setting_checks import server_address, server_addresses
 from optimizer.settings import Settings
 from optimizer.topic_policy import Pin, TopicFactor
 from optimizer.windows_setting import Window
@@ -238,6 +241,23 @@ def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
         ({"baseline": {"algorithm": "random"}}, "use auto, striped or admin_utils"),
         ({"emit": {"throttle_style": "none"}}, "use careful or kafka"),
         ({"clusters": [{"id": "a"}]}, r"give input \(a folder\) or bootstrap_servers"),
+        *(
+            (
+                {"clusters": [{"id": "a", "bootstrap_servers": servers}]},
+                rf"^\[\[clusters\]\] 'a' bootstrap_servers = '{re.escape(wrong)}' is not usable: write HOST:PORT",
+            )
+            for servers, wrong in {
+                "HOST:PORT": "HOST:PORT",
+                "h:9092, g:x,SSL://f:0": "g:x, SSL://f:0",
+                "h:65536": "h:65536",
+                "h:": "h:",
+                "h:1;g:2": "h:1;g:2",
+                "[::1": "[::1",
+                "[::1]9092": "[::1]9092",
+                "::1:x": "::1:x",
+                ",": ",",
+            }.items()
+        ),
         ({"clusters": [{"id": "..", "input": "x"}]}, "not only dots"),
         (
             {"clusters": [{"id": "a", "input": "x"}, {"id": "b", "input": "y"}], "policy": {"drain_brokers": [1]}},
@@ -275,6 +295,17 @@ def test_nonsense_is_refused(content: dict[str, object], expected: str) -> None:
     """Unknown names, wrong types and values out of range are errors that name the expected value."""
     with pytest.raises(ConfigError, match=expected):
         build(merge(DEFAULTS, content))
+
+
+def test_servers_are_written_as_for_kafkas_client() -> None:
+    """Host and port are those that kafka-python connects to; a missing port is 9092."""
+    servers = "h, h:1,,SSL://h:2,[::1]:3, [::1],::1, SSL://::1 ,10.0.0.1:4"
+    build(merge(DEFAULTS, {"clusters": [{"id": "a", "bootstrap_servers": servers}]}))
+    addresses = server_addresses(servers)
+    assert len(addresses) == 8
+    assert [server_address(text) for text in addresses] == [
+        (host, port) for host, port, _ in collect_hosts(addresses, randomize=False)
+    ]
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:

@@ -139,6 +139,13 @@ def test_bootstrap_servers_come_from_the_file(commands: Commands, tmp_path: Path
     assert (ended.code, f"cannot read client_config {properties}: No such file" in ended.err) == (2, True)
 
 
+def test_servers_that_are_no_addresses_are_refused(commands: Commands) -> None:
+    """They are a usage error, before anything connects."""
+    ended = commands.wave("status", servers=("--bootstrap-server", "127.0.0.1:1,HOST:PORT"))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: --bootstrap-server = 'HOST:PORT' is not usable: write HOST:PORT, with a port")
+
+
 @pytest.mark.parametrize("number", ["-1", "x", "1.5"])
 def test_a_wave_is_a_number(commands: Commands, number: str) -> None:
     """Any other value is a usage error."""
