@@ -7,7 +7,7 @@ is cut off at its end counts at both meters, and is dropped.
 
 The time over the least time hardly depends on the size of a wave (from 60 to 1,200 s: within 2 % with many copies, 7 %
 with six), so a wave is simulated scaled down to a minute. Only the start of each fetcher and the time on the network
-are random.
+are random. A wave of less than a minute has its own size: chance decides more in it.
 
 References
 ----------
@@ -27,8 +27,11 @@ import numpy as np
 from optimizer.schedule.estimate import PARTITION_FETCH_BYTES, RESPONSE_FETCH_BYTES
 from optimizer.schedule.sharing import START_SECONDS, Copies, CopyRates, cut_off_factor, end_seconds, fair_seconds
 
-SIMULATED_SECONDS = 60.0  # least time of the wave that is simulated
+SIMULATED_SECONDS = 60.0  # most least time of the wave that is simulated: a longer one is scaled down to it
 SEEDS = 3  # simulations: more change the ends of large waves by less than 1 %
+# In a shorter wave (least time in seconds) chance decides more: with three seeds a tenth of the waves of a minute, and a
+# third of those of 40 s, ended outside the interval.
+SHORT_SECONDS, SHORT_SEEDS = 120.0, 20
 # Share added to both ends: runs of one plan on a real cluster differ by up to 15 %, seeds of a large wave by 1 %.
 SPREAD = 0.1
 MOST_FETCHES = 30_000  # of one simulation; a larger wave is cut down to the busiest broker and its partners
@@ -61,9 +64,11 @@ def wave_time(copies: Copies, rates: CopyRates, *, batch_bytes: int) -> WaveTime
         return WaveTime(shared, shared, shared)
     expected_seconds = shared * factor + START_SECONDS
     part = _busiest_part(copies, rates)
-    scaled = replace(part, size_bytes=part.size_bytes * (SIMULATED_SECONDS / fair_seconds(part, rates)))
-    times = [simulated_seconds(scaled, rates, batch_bytes=batch_bytes, seed=seed) for seed in range(SEEDS)]
-    simulated = [shared * time / SIMULATED_SECONDS for time in times]
+    alone = fair_seconds(part, rates)
+    seconds, seeds = min(alone, SIMULATED_SECONDS), SHORT_SEEDS if shared < SHORT_SECONDS else SEEDS
+    scaled = replace(part, size_bytes=part.size_bytes * (seconds / alone))
+    times = [simulated_seconds(scaled, rates, batch_bytes=batch_bytes, seed=seed) for seed in range(seeds)]
+    simulated = [shared * time / seconds for time in times]
     return WaveTime(
         expected_seconds,
         least_seconds=(1 - SPREAD) * min(expected_seconds, *simulated),

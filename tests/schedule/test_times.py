@@ -114,3 +114,12 @@ def test_the_size_of_a_wave_does_not_change_its_ratio() -> None:
         times = [simulated_seconds(wave, rates(2), batch_bytes=16_000, seed=seed) for seed in range(SEEDS)]
         ratios.append(np.mean(times) / least_seconds(wave, rates(2)))
     assert ratios[0] == pytest.approx(ratios[1], rel=0.07)
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.3, 2.0])
+def test_few_unequal_copies_end_inside_their_interval(factor: float) -> None:
+    """Six copies of half a minute to a minute, where chance decides most: other seeds than those of the interval."""
+    wave = copies([(s, t, factor * size) for s, t, size in DENSE])
+    time = wave_time(wave, rates(2), batch_bytes=16_000)
+    times = [simulated_seconds(wave, rates(2), batch_bytes=16_000, seed=seed) for seed in range(100, 160)]
+    assert sum(time.least_seconds <= seconds <= time.most_seconds for seconds in times) >= 58
