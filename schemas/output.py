@@ -59,10 +59,11 @@ WAVES = Table(
             "rate of its copies per broker and direction: the requested one, or what network_left_bytes_per_s allows",
             nullable=True,
         ),
+        column("requested_bytes_per_s", "bigint", "the requested rate, of its window or of all", nullable=True),
         column(
             "network_broker",
             "int",
-            "broker whose network has least left for copies of the plan; null if no capacity is known",
+            "broker whose network has least left for copies of the plan; null if that is unknown",
             nullable=True,
         ),
         column(

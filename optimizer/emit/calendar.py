@@ -38,16 +38,21 @@ def _lines(plan: ClusterPlan) -> Iterator[CalendarLine]:
             continue
         start, night_end = (_local(seconds, row.time_zone) for seconds in (row.starts_at, row.night_ends_at))
         end = None if row.ends_at is None else _local(row.ends_at, row.time_zone)
-        is_late = end is None or end > night_end
+        is_late = row.ends_at is None or row.ends_at > row.night_ends_at
         yield CalendarLine(
             wave_folder(row.wave, len(plan.waves)),
             start.strftime(_DAY),
             start.strftime(_TIME),
-            "open" if end is None else end.strftime(f"{_DAY} {_TIME}" if is_late else _TIME),
-            night_end.strftime(_TIME),
+            "open" if end is None else end.strftime(f"{_DAY} {_time(start, end)}" if is_late else _time(start, end)),
+            night_end.strftime(_time(start, night_end)),
             row.time_zone,
             is_late,
         )
+
+
+def _time(start: datetime, moment: datetime) -> str:
+    """The format of a time; with its zone if the clock is set between the start and it."""
+    return _TIME if start.utcoffset() == moment.utcoffset() else f"{_TIME} %Z"
 
 
 def _local(seconds: int, time_zone: str) -> datetime:
@@ -59,8 +64,9 @@ def nights_in_words(plan: ClusterPlan) -> str:
     lines = calendar(plan)
     if not lines:
         return ""
-    days = list(dict.fromkeys(line.day for line in lines))
-    when = f"from {days[0]} to {days[-1]}" if len(days) > 1 else f"on {days[0]}"
+    nights = {(row.night_ends_at, row.time_zone) for row in plan.waves}
+    first, last = lines[0].day, lines[-1].day
+    when = f"from {first} to {last}" if first != last else f"on {first}"
     late = sum(line.is_late for line in lines)
     overrun = f"; {plural(late, 'wave')} may overrun the window" if late else ""
-    return f"{plural(len(days), 'night')} {when}{overrun}"
+    return f"{plural(len(nights), 'night')} {when}{overrun}"

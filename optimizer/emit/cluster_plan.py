@@ -40,7 +40,8 @@ class ClusterPlan:
     plan_log_dirs : bool
         Whether documents name directories.
     copy_bytes_per_s : int
-        Copy rate per broker and direction. The throttles of ``waves`` are this rate plus live replication.
+        Highest copy rate of a wave, per broker and direction. The throttles of ``waves`` are the rates of copies plus
+        live replication.
     throttles_found : sequence of EarlierThrottleRow
         Throttles that were set before the plan; the unthrottle scripts restore them.
     input_findings : sequence of InputFindingRow
@@ -49,8 +50,6 @@ class ClusterPlan:
         Files and clusters that were read.
     cross_rack_price_per_gb : float
         Price of a GB between two racks; 0 if it is unknown.
-    requested_bytes_per_s : int
-        Copy rate of the settings. ``copy_bytes_per_s`` is lower if a broker's network has less left.
     batch_kb : float
         Size of the producers' batches in kB that the times of the waves assume.
     """
@@ -76,7 +75,6 @@ class ClusterPlan:
     requested: Requested = field(default_factory=Requested)
     throttles_found: Sequence[rows.EarlierThrottleRow] = ()
     cross_rack_price_per_gb: float = 0.0
-    requested_bytes_per_s: int = 0
     batch_kb: float = Schedule.batch_kb
 
     @property

@@ -64,6 +64,7 @@ class WaveRow(TableRow):
     least_seconds: int | None = None
     most_seconds: int | None = None
     copy_bytes_per_s: int | None = None
+    requested_bytes_per_s: int | None = None
     network_broker: int | None = None
     network_left_bytes_per_s: int | None = None
     starts_at: int | None = None

@@ -22,6 +22,7 @@ from optimizer.emit.shown_figures import (
 )
 from optimizer.units import human_bytes, human_rate, human_ratio, human_time, plural
 
+_ROOM_UNKNOWN = " Whether the network has room for this rate is not known:"
 WIDTH = 96  # characters: fits a usual terminal
 _LABEL, _VALUE = 48, 14  # characters of the columns
 _LARGE_BATCH_KB = 256  # larger ones: up to half of a fetch of 1 MiB is the cut-off part of a batch, which is dropped
@@ -71,15 +72,20 @@ def execution(plan: ClusterPlan) -> str:
 
 
 def _network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
-    """A sentence with a space before it if the network decides the rate, or if nobody knows whether it has room."""
-    wave = plan.waves[0]
-    if wave.network_left_bytes_per_s is None or not has_rates:
-        unknown = "the capacities of the brokers' networks are" if has_rates else "the use of the network is"
-        return f" Whether the network has room for this rate is not known: {unknown} unknown."
-    if plan.copy_bytes_per_s >= plan.requested_bytes_per_s:
-        return ""
-    left, asked = human_rate(max(wave.network_left_bytes_per_s, 0)), human_rate(plan.requested_bytes_per_s)
-    return f" {asked} were requested, but the network of broker {wave.network_broker} has {left} left."
+    """A sentence with a space before it if the network sets a rate, or if nobody knows whether it has room.
+
+    Empty for waves of an earlier release.
+    """
+    for row in plan.waves:
+        rate, requested, left = row.copy_bytes_per_s, row.requested_bytes_per_s, row.network_left_bytes_per_s
+        if rate and requested and rate < requested and left is not None:
+            has = f"has {human_rate(left)} left" if left > 0 else "is full"
+            anyway = f": copies take {human_rate(rate)} all the same, so that they end" if rate > left else ""
+            asked = f" {human_rate(requested)} were requested, but the network of broker {row.network_broker}"
+            return f"{asked} {has}{anyway}."
+    if any(row.copy_bytes_per_s and row.network_left_bytes_per_s is None for row in plan.waves):
+        return f"{_ROOM_UNKNOWN} the capacities of the brokers' networks are not all known."
+    return "" if has_rates else f"{_ROOM_UNKNOWN} the use of the network is not known."
 
 
 def _batches(plan: ClusterPlan) -> str:

@@ -6,6 +6,7 @@ what is produced meanwhile. What is left at the busiest end is the rate for all:
 follow the bytes (docs/solver.md).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from optimizer.domain import Ints
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 
 UNKNOWN = -1  # of a capacity, as in ``instance_brokers``
-LEAST_SHARE = 0.1  # of the requested rate: copies must end, also if a broker's network is full; half a day becomes five
+LEAST_SHARE = 0.1  # of the smallest requested rate: copies must end, also if a broker's network is full
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,14 @@ class NetworkLoad:
 
 @dataclass(frozen=True)
 class NetworkRoom:
-    """What the busiest end of the copies has left: index of its broker, bytes per second (negative if it has less)."""
+    """What the busiest end of the copies has left: index of its broker, bytes per second (negative if it has less).
+
+    ``is_known`` says whether the capacity of every end is known. If not, an unknown one may have less.
+    """
 
     broker: int
     left_bytes_per_s: int
+    is_known: bool = True
 
 
 def network_room(changes: WaveChanges, load: NetworkLoad) -> NetworkRoom | None:
@@ -53,11 +58,12 @@ def network_room(changes: WaveChanges, load: NetworkLoad) -> NetworkRoom | None:
         return None
     left = np.where(is_known, load.capacity - load.used - np.stack([into, out], axis=1), np.iinfo(np.int64).max)
     broker = int(left.min(axis=1).argmin())
-    return NetworkRoom(broker, int(left[broker].min()))
+    return NetworkRoom(broker, int(left[broker].min()), bool((is_known == takes_part).all()))
 
 
-def rate_with_room(requested_bytes_per_s: int, room: NetworkRoom | None) -> int:
-    """The requested rate, or what the network leaves if that is less; at least ``LEAST_SHARE`` of the requested."""
+def rates_with_room(requested_bytes_per_s: Sequence[int], room: NetworkRoom | None) -> list[int]:
+    """Each requested rate, or what the network leaves if that is less; at least ``LEAST_SHARE`` of the smallest."""
     if room is None:
-        return requested_bytes_per_s
-    return min(requested_bytes_per_s, max(room.left_bytes_per_s, round(LEAST_SHARE * requested_bytes_per_s)))
+        return list(requested_bytes_per_s)
+    most = max(room.left_bytes_per_s, round(LEAST_SHARE * min(requested_bytes_per_s)), 1)
+    return [min(requested, most) for requested in requested_bytes_per_s]

@@ -29,8 +29,8 @@ from optimizer.schedule.sharing import START_SECONDS, Copies, CopyRates, cut_off
 
 SIMULATED_SECONDS = 60.0  # most least time of the wave that is simulated: a longer one is scaled down to it
 SEEDS = 3  # simulations: more change the ends of large waves by less than 1 %
-# In a shorter wave (least time in seconds) chance decides more: with three seeds a tenth of the waves of a minute, and a
-# third of those of 40 s, ended outside the interval.
+# In a shorter wave (least time in seconds) chance decides more: with three seeds, a tenth of the waves of a minute
+# ended outside the interval, and a third of those of 40 s.
 SHORT_SECONDS, SHORT_SEEDS = 120.0, 20
 # Share added to both ends: runs of one plan on a real cluster differ by up to 15 %, seeds of a large wave by 1 %.
 SPREAD = 0.1

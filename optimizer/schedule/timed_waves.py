@@ -16,7 +16,7 @@ import numpy as np
 from optimizer.domain import Ints
 from optimizer.schedule.balanced_waves import balanced_waves
 from optimizer.schedule.estimate import traffic
-from optimizer.schedule.network_room import NetworkRoom, rate_with_room
+from optimizer.schedule.network_room import NetworkRoom, rates_with_room
 from optimizer.schedule.sharing import copies_of, copy_rates
 from optimizer.schedule.simulate import WaveTime, wave_time
 from optimizer.schedule.throttle_rate import BYTES_PER_KB, BYTES_PER_MB, copy_rate_bytes_per_s, rates_in_style
@@ -24,6 +24,7 @@ from optimizer.schedule.wave_changes import WaveChanges
 from optimizer.schedule.waves import UNPLACED
 from optimizer.schedule.windows import Slot, least_capacity, nights, place_waves
 from optimizer.settings import Schedule
+from optimizer.windows_setting import LEAST_MB_PER_S
 
 _LEAST_HOURS = 0.01  # of a window: the least that ``Schedule`` takes
 
@@ -36,14 +37,15 @@ class TimedWaves:
     ----------
     wave_of : (N,) int64
         From 1; ``UNPLACED`` without one.
-    rates : mapping
-        Bytes per second of each wave's copies, per broker and direction.
+    rates, requested : mapping
+        Bytes per second of each wave's copies, per broker and direction: as planned, and as the settings request.
     slots : mapping
         The place of each wave; empty without windows.
     """
 
     wave_of: Ints
     rates: Mapping[int, int]
+    requested: Mapping[int, int]
     slots: Mapping[int, Slot]
 
 
@@ -86,7 +88,7 @@ def timed_waves(
     n_brokers, requested = len(disk_used), copy_rate_bytes_per_s(schedule)
     windows = schedule.windows
     asked = [round(window.throttle_mb_per_s * BYTES_PER_MB) or requested for window in windows] or [requested]
-    rates = [rate_with_room(rate, room) for rate in asked]
+    rates = rates_with_room(asked, room)
 
     def cut(seconds: float, rate: int) -> Ints:
         return balanced_waves(
@@ -98,23 +100,27 @@ def timed_waves(
         return seconds_of(part, n_brokers, rate, style=style, batch_kb=schedule.batch_kb).most_seconds
 
     def slowness(wave: int) -> float:
-        """The end of the wave's interval over its bytes at the rate; 1 if it has no copies or no end."""
+        """The end of the interval of a wave that may overrun over its bytes at the rate; else 1."""
         busiest, most = int(traffic(changes.select(wave_of == wave), n_brokers).busiest.max()), most_seconds(wave, rate)
-        return most * rate / busiest if busiest and np.isfinite(most) else 1.0
+        return most * rate / busiest if busiest and seconds < most < np.inf else 1.0
 
     usual_seconds = schedule.window_hours * 3600
     seconds, rate = least_capacity(windows, rates) if windows else (usual_seconds, rates[0])
     wave_of = cut(seconds, rate)
     if windows and not schedule.waves:
-        wave_of = cut(seconds / max(map(slowness, _numbers(wave_of)), default=1.0), rate)
+        shorter = cut(seconds / max(map(slowness, _numbers(wave_of)), default=1.0), rate)
+        wave_of = wave_of if (shorter == UNPLACED).any() else shorter
     if (wave_of == UNPLACED).any():  # ``solve`` has tried the requested rate and length: they place every change
         wave_of = cut(usual_seconds, requested)
     numbers, first = _numbers(wave_of), date.fromisoformat(schedule.first_night) if schedule.first_night else None
     if not windows or (first is None and captured_at is None):
-        return TimedWaves(wave_of, dict.fromkeys(numbers, rate), {})
+        return TimedWaves(wave_of, dict.fromkeys(numbers, rate), dict.fromkeys(numbers, asked[0]), {})
     coming = nights(windows, after=None if first else captured_at, first=first)
     slots = dict(zip(numbers, place_waves(most_seconds, len(numbers), rates, coming), strict=True))
-    return TimedWaves(wave_of, {wave: rates[slot.night.window] for wave, slot in slots.items()}, slots)
+    planned, requests = (
+        {wave: by_window[slot.night.window] for wave, slot in slots.items()} for by_window in (rates, asked)
+    )
+    return TimedWaves(wave_of, planned, requests, slots)
 
 
 def _numbers(wave_of: Ints) -> list[int]:
@@ -126,6 +132,6 @@ def _without_windows(schedule: Schedule, seconds: float, rate: int) -> Schedule:
     return Schedule(
         waves=schedule.waves,
         window_hours=max(seconds / 3600, _LEAST_HOURS),
-        throttle_mb_per_s=rate / BYTES_PER_MB,
+        throttle_mb_per_s=max(rate / BYTES_PER_MB, LEAST_MB_PER_S),
         max_moves_per_wave=schedule.max_moves_per_wave,
     )

@@ -42,7 +42,8 @@ def wave_too_long(finding: Finding) -> Words:
     return Words(
         f"wave {wave}",
         f"it {time}, and its window has {human_time(finding.limit or 0)}",
-        "raise throttle_mb_per_s of the window, make the window longer, or be there when it ends",
+        "raise throttle_mb_per_s, if the network has room, or make a window longer; if [schedule] waves is set, allow "
+        "more waves",
     )
 
 

@@ -39,9 +39,15 @@ AUTUMN = placed((at(24, 21), at(25, 1, 30), at(25, 6)), (at(25, 1, 35), at(25, 7
 def test_times_are_those_of_the_window() -> None:
     """Start and end are local times on both sides of the change of the clock; a late end has its day."""
     assert calendar(AUTUMN) == [
-        CalendarLine("wave-01", "Sat 2026-10-24", "22:00", "01:30", "06:00", ZONE, is_late=False),
+        CalendarLine("wave-01", "Sat 2026-10-24", "22:00", "01:30 GMT", "06:00 GMT", ZONE, is_late=False),
         CalendarLine("wave-02", "Sun 2026-10-25", "01:35", "Sun 2026-10-25 07:00", "06:00", ZONE, is_late=True),
     ]
+
+
+def test_the_hour_that_comes_twice_hides_no_late_wave() -> None:
+    """The window ends at 01:30, before the clock is set back; the wave ends at 01:10, after it: 40 minutes too late."""
+    (line,) = calendar(placed((at(24, 21), at(25, 1, 10), at(25, 0, 30))))
+    assert (line.night_ends, line.ends_by, line.is_late) == ("01:30", "Sun 2026-10-25 01:10 GMT", True)
 
 
 def test_a_wave_without_an_end_says_so() -> None:
@@ -53,7 +59,8 @@ def test_a_wave_without_an_end_says_so() -> None:
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (AUTUMN, "2 nights from Sat 2026-10-24 to Sun 2026-10-25; 1 wave may overrun the window"),
+        (AUTUMN, "1 night from Sat 2026-10-24 to Sun 2026-10-25; 1 wave may overrun the window"),
+        (placed((at(5, 7), at(5, 8), at(5, 9)), (at(5, 21), at(5, 22), at(6, 5))), "2 nights on Mon 2026-10-05"),
         (placed((at(5, 21), at(6, 3), at(6, 5))), "1 night on Mon 2026-10-05"),
         (synthetic(3), ""),
     ],
@@ -68,7 +75,7 @@ def test_the_sentence_about_time_has_the_nights(plan: ClusterPlan, words: str) -
 def test_the_pages_have_the_calendar() -> None:
     """A row for each wave in runbook and report, and none without windows."""
     runbook, report = (page(AUTUMN, name) for name in ("runbook.md", "report.html"))
-    assert "| wave-01 | Sat 2026-10-24 | 22:00 | 01:30 | 06:00 | Europe/Dublin |" in runbook
+    assert "| wave-01 | Sat 2026-10-24 | 22:00 | 01:30 GMT | 06:00 GMT | Europe/Dublin |" in runbook
     assert "| Sun 2026-10-25 07:00 (too late) | 06:00 |" in runbook
     assert '<span class="bad">Sun 2026-10-25 07:00</span>' in report
     assert "Calendar" not in page(synthetic(3), "runbook.md") + page(synthetic(3), "report.html")

@@ -49,25 +49,57 @@ def test_the_waves_are_compared_with_their_bound(partitions: int, ratio: float |
     assert f" of copying{shown} up to 50.00 MB/s per broker" in text
 
 
+ASKED = " 50.00 MB/s were requested, but the network of broker 7 "
+FULL = "is full: copies take 5.00 MB/s all the same, so that they end."
+
+
 @pytest.mark.parametrize(
     ("left", "rate", "has_rates", "said"),
     [
         (80_000_000, 50, True, "included)."),
-        (20_000_000, 20, True, " 50.00 MB/s were requested, but the network of broker 7 has 20.00 MB/s left."),
-        (-1, 5, True, " 50.00 MB/s were requested, but the network of broker 7 has 0 B/s left."),
-        (None, 50, True, " is not known: the capacities of the brokers' networks are unknown."),
-        (80_000_000, 50, False, " is not known: the use of the network is unknown."),
+        (20_000_000, 20, True, f"{ASKED}has 20.00 MB/s left."),
+        (20_000_000, 20, False, f"{ASKED}has 20.00 MB/s left."),
+        (3_000_000, 5, True, f"{ASKED}has 3.00 MB/s left: copies take 5.00 MB/s all the same, so that they end."),
+        (-1, 5, True, f"{ASKED}{FULL}"),
+        (None, 50, True, " is not known: the capacities of the brokers' networks are not all known."),
+        (80_000_000, 50, False, " is not known: the use of the network is not known."),
+        (None, None, True, "included)."),
     ],
 )
-def test_the_rate_is_compared_with_the_network(left: int | None, rate: int, has_rates: bool, said: str) -> None:
-    """The sentence ends with the network if that sets the rate, or if nobody knows whether it has room."""
+def test_the_rate_is_compared_with_the_network(left: int | None, rate: int | None, has_rates: bool, said: str) -> None:
+    """The sentence ends with the network if that sets the rate, or if nobody knows whether it has room. Waves of an
+    earlier release have no rate of their own."""
     plan = synthetic(3, partitions=100)
-    waves = [replace(w, network_broker=7, network_left_bytes_per_s=left) for w in plan.waves]
+    waves = [
+        replace(
+            wave,
+            copy_bytes_per_s=rate and rate * 10**6,
+            requested_bytes_per_s=rate and 50 * 10**6,
+            network_broker=7,
+            network_left_bytes_per_s=left,
+        )
+        for wave in plan.waves
+    ]
     findings = [] if has_rates else rows_of(FindingRow, finding("no_rates", "rates"))
-    plan = replace(
-        plan, waves=waves, findings=findings, copy_bytes_per_s=rate * 10**6, requested_bytes_per_s=50 * 10**6
-    )
-    assert execution(plan).endswith(said)
+    assert execution(replace(plan, waves=waves, findings=findings)).endswith(said)
+
+
+def test_each_wave_is_compared_with_its_own_request() -> None:
+    """A slow window is no sign of a full network; a fast one that the network slows down is."""
+    plan = synthetic(3, partitions=200)
+    for rates, said in (((20, 20), ""), ((20, 80), f" 100.00 MB/s{ASKED[11:]}has 80.00 MB/s left.")):
+        requests = (20, 100 if said else 20)
+        waves = [
+            replace(
+                wave,
+                copy_bytes_per_s=rate * 10**6,
+                requested_bytes_per_s=asked * 10**6,
+                network_broker=7,
+                network_left_bytes_per_s=80 * 10**6,
+            )
+            for wave, rate, asked in zip(plan.waves, rates, requests, strict=True)
+        ]
+        assert execution(replace(plan, waves=waves)).endswith(f"included).{said}")
 
 
 @pytest.mark.parametrize(

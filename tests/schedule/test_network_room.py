@@ -9,7 +9,7 @@ from optimizer.schedule.network_room import (
     NetworkLoad,
     NetworkRoom,
     network_room,
-    rate_with_room,
+    rates_with_room,
 )
 from optimizer.schedule.wave_changes import WaveChanges, wave_changes_between
 
@@ -71,7 +71,9 @@ def test_what_is_used_is_not_left() -> None:
 def test_unknown_capacities_leave_no_room_to_state() -> None:
     """An unknown end does not count; without a known end there is no figure, and neither without copies."""
     some = [[UNKNOWN, UNKNOWN], [1000, 1000], [UNKNOWN, 1000], [300, 1000]]
-    assert network_room(changes(), load(some)) == NetworkRoom(3, 290)
+    assert network_room(changes(), load(some)) == NetworkRoom(3, 290, is_known=False)
+    others = [[UNKNOWN, 1000], [UNKNOWN, UNKNOWN], [1000, UNKNOWN], [300, UNKNOWN]]
+    assert network_room(changes(), load(others)) == NetworkRoom(3, 290)
     assert network_room(changes(), load([[UNKNOWN, UNKNOWN]] * 4)) is None
     assert network_room(changes([[0, 1]], [[1, 0]]), load(WIDE)) is None
 
@@ -79,4 +81,11 @@ def test_unknown_capacities_leave_no_room_to_state() -> None:
 @pytest.mark.parametrize(("left", "rate"), [(None, 100), (500, 100), (99, 99), (11, 11), (9, 10), (-50, 10)])
 def test_the_rate_is_the_smaller_but_copies_end(left: int | None, rate: int) -> None:
     """A full network slows copies down to a tenth of the requested rate, not to nothing."""
-    assert rate_with_room(100, None if left is None else NetworkRoom(0, left)) == rate
+    assert rates_with_room([100], None if left is None else NetworkRoom(0, left)) == [rate]
+
+
+def test_a_fast_window_gets_no_more_than_what_is_left() -> None:
+    """The tenth is that of the smallest request: a window that asks for more does not get more."""
+    assert rates_with_room([20, 200], NetworkRoom(0, 3)) == [3, 3]
+    assert rates_with_room([20, 200], NetworkRoom(0, -40)) == [2, 2]
+    assert rates_with_room([20, 200], NetworkRoom(0, 80)) == [20, 80]

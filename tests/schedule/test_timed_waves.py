@@ -1,6 +1,7 @@
 """Waves have the rate that the network allows, and end inside the windows of the schedule."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -77,6 +78,7 @@ def test_a_wave_has_the_rate_of_its_window() -> None:
     rates = [waves.rates[wave] for wave in waves.slots]
     windows = [slot.night.window for slot in waves.slots.values()]
     assert rates == [(20 * 10**6, 100 * 10**6)[window] for window in windows]
+    assert waves.requested == waves.rates
     assert windows[0] == 0  # Friday night
     saturday = [slot for slot in waves.slots.values() if slot.start.day == 28]
     assert len(saturday) > 1
@@ -101,11 +103,18 @@ def test_a_first_night_comes_before_the_snapshot_or_after_it() -> None:
 
 
 def test_a_change_that_no_window_holds_is_late() -> None:
-    """A terabyte takes five and a half hours; the other wave keeps its night."""
-    changes = dense(2, 10**12)
+    """A terabyte takes five and a half hours; what is short stays in its night."""
+    changes = replace(dense(2), size_bytes=np.array([10**12, GB]))
     waves = timed(changes, NIGHT, waves=2)
-    assert [slot.is_late for slot in waves.slots.values()] == [True, True]
-    assert local_days(waves) == [27, 28]
+    late = {wave: slot.is_late for wave, slot in waves.slots.items()}
+    assert late == {int(waves.wave_of[0]): True, int(waves.wave_of[1]): False}
+
+
+def test_a_full_network_and_a_low_rate_still_give_a_plan() -> None:
+    """The tenth of 5 kB/s is below the least that a setting may have."""
+    waves = timed(dense(12, 10**6), room=NetworkRoom(0, -1), throttle_mb_per_s=0.005)
+    assert set(waves.rates.values()) == {500}
+    assert set(waves.requested.values()) == {5000}
 
 
 def ratios(waves: TimedWaves) -> Sequence[float]:

@@ -43,7 +43,6 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         run_id=host["run_id"],
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
-        requested_bytes_per_s=requested_rate,
         copy_bytes_per_s=max((wave.copy_bytes_per_s or requested_rate for wave in waves), default=requested_rate),
         changed=rows.PlanRow.of(_with_codes(tables["plan"], tables["moves"])),
         moves=rows.MoveRow.of(tables["moves"]),

@@ -24,9 +24,9 @@ from schemas.output import PLAN, WAVES
 from schemas.planning import INSTANCE
 from schemas.spark import schema_of
 
-# Of the wave: bytes per second of its copies; and with windows, in seconds of Unix time, its start, the end of the
-# interval of its end, and the end of its night; and the index of its window.
-TIMES = ("copy_bytes_per_s", "starts_at", "ends_at", "night_ends_at", "window")
+# Of the wave: bytes per second of its copies, as planned and as requested; with windows also, in seconds of Unix time,
+# its start, the end of the interval of its end, and the end of its night; and the index of its window.
+TIMES = ("copy_bytes_per_s", "requested_bytes_per_s", "starts_at", "ends_at", "night_ends_at", "window")
 # Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
 SCHEDULED = T.StructType(
     [
@@ -116,9 +116,10 @@ def _times(timed: TimedWaves, wave: int) -> tuple[int | None, ...]:
     """The values of ``TIMES`` for a wave."""
     slot = timed.slots.get(wave)
     if slot is None:
-        return timed.rates.get(wave), None, None, None, None
+        return timed.rates.get(wave), timed.requested.get(wave), None, None, None, None
     end = int(slot.end.timestamp()) if slot.end else None
-    return timed.rates[wave], int(slot.start.timestamp()), end, int(slot.night.end.timestamp()), slot.night.window
+    times = (int(slot.start.timestamp()), end, int(slot.night.end.timestamp()))
+    return timed.rates[wave], timed.requested[wave], *times, slot.night.window
 
 
 def _wave_row(part: WaveChanges, ids: Ints, copy_bytes_per_s: int, settings: Settings) -> dict[str, object]:
@@ -187,7 +188,11 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
         for wave, part, peak in wave_parts(changes, wave_of, disk_used(hosts))
     ]
     frame = pd.DataFrame(rows).astype({"busiest_broker": "Int32"})
+    requested = placed.groupby("wave")["requested_bytes_per_s"].max().reindex(frame["wave"]).reset_index(drop=True)
+    frame["requested_bytes_per_s"] = requested.astype("Int64")
     room = network_room(changes, _network_load(hosts))
+    if room and not room.is_known and (frame["copy_bytes_per_s"] == frame["requested_bytes_per_s"]).all():
+        room = None  # an end with an unknown capacity may have less
     frame["network_broker"] = pd.Series(int(ids[room.broker]) if room else None, index=frame.index, dtype="Int32")
     frame["network_left_bytes_per_s"] = pd.Series(room and room.left_bytes_per_s, index=frame.index, dtype="Int64")
     for name, value in _calendar(placed, frame["wave"], settings.schedule).items():
