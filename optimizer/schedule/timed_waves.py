@@ -10,6 +10,7 @@ one before in the same night, or at the start of the next night that is long eno
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 
 import numpy as np
 
@@ -65,73 +66,84 @@ def seconds_of(part: WaveChanges, n_brokers: int, copy_bytes_per_s: int, *, styl
     return wave_time(copies_of(part), free, batch_bytes=round(batch_kb * BYTES_PER_KB))
 
 
-def timed_waves(
-    changes: WaveChanges,
-    *,
-    disk_used: Ints,
-    disk_limit: Ints,
-    schedule: Schedule,
-    room: NetworkRoom | None,
-    style: str,
-    captured_at: datetime | None,
-) -> TimedWaves:
+@dataclass(frozen=True)
+class Cuts:
+    """How the changes of one cluster may be cut into waves.
+
+    Parameters
+    ----------
+    changes : WaveChanges
+    disk_used, disk_limit : (B,) int64
+        As for ``balanced_waves``.
+    schedule : Schedule
+    style : str
+        Of the throttles: careful or kafka.
+    """
+
+    changes: WaveChanges
+    disk_used: Ints
+    disk_limit: Ints
+    schedule: Schedule
+    style: str
+
+    def most_seconds(self, wave_of: Ints, wave: int, rate: int) -> float:
+        """The end of the interval of a wave's time."""
+        part, batch_kb = self.changes.select(wave_of == wave), self.schedule.batch_kb
+        return seconds_of(part, len(self.disk_used), rate, style=self.style, batch_kb=batch_kb).most_seconds
+
+    def inside(self, seconds: float, rate: int) -> Ints:
+        """Waves that end in so many seconds, also at the ends of their intervals, if their number is automatic."""
+        wave_of = self.of_length(seconds, rate)
+        slowest = max((self._slowness(wave_of, wave, seconds, rate) for wave in _numbers(wave_of)), default=1.0)
+        if self.schedule.waves or slowest == 1:
+            return wave_of
+        shorter = self.of_length(seconds / slowest, rate)
+        return wave_of if (shorter == UNPLACED).any() else shorter
+
+    def _slowness(self, wave_of: Ints, wave: int, seconds: float, rate: int) -> float:
+        """The end of the interval of a wave that may take longer over its bytes at the rate; else 1."""
+        busiest = int(traffic(self.changes.select(wave_of == wave), len(self.disk_used)).busiest.max())
+        most = self.most_seconds(wave_of, wave, rate)
+        return most * rate / busiest if busiest and seconds < most < np.inf else 1.0
+
+    def of_length(self, seconds: float, rate: int) -> Ints:
+        """Waves that end in so many seconds by their bytes at the rate, (N,)."""
+        limits = Schedule(
+            waves=self.schedule.waves,
+            window_hours=max(seconds / 3600, _LEAST_HOURS),
+            throttle_mb_per_s=max(rate / BYTES_PER_MB, LEAST_MB_PER_S),
+            max_moves_per_wave=self.schedule.max_moves_per_wave,
+        )
+        return balanced_waves(self.changes, disk_used=self.disk_used, disk_limit=self.disk_limit, schedule=limits)
+
+
+def timed_waves(cuts: Cuts, *, room: NetworkRoom | None, captured_at: datetime | None) -> TimedWaves:
     """Cut a plan into waves and place them.
 
     Parameters
     ----------
-    disk_used, disk_limit : (B,) int64
-        As for ``balanced_waves``.
     captured_at : datetime, optional
         UTC, of the snapshot. The first night starts then or later, unless the schedule names a first night. Without
         both, waves have no place.
     """
-    n_brokers, requested = len(disk_used), copy_rate_bytes_per_s(schedule)
-    windows = schedule.windows
-    asked = [round(window.throttle_mb_per_s * BYTES_PER_MB) or requested for window in windows] or [requested]
+    schedule, windows = cuts.schedule, cuts.schedule.windows
+    usual_seconds, usual_rate = schedule.window_hours * 3600, copy_rate_bytes_per_s(schedule)
+    asked = [round(window.throttle_mb_per_s * BYTES_PER_MB) or usual_rate for window in windows] or [usual_rate]
     rates = rates_with_room(asked, room)
-
-    def cut(seconds: float, rate: int) -> Ints:
-        return balanced_waves(
-            changes, disk_used=disk_used, disk_limit=disk_limit, schedule=_without_windows(schedule, seconds, rate)
-        )
-
-    def most_seconds(wave: int, rate: int) -> float:
-        part = changes.select(wave_of == wave)
-        return seconds_of(part, n_brokers, rate, style=style, batch_kb=schedule.batch_kb).most_seconds
-
-    def slowness(wave: int) -> float:
-        """The end of the interval of a wave that may overrun over its bytes at the rate; else 1."""
-        busiest, most = int(traffic(changes.select(wave_of == wave), n_brokers).busiest.max()), most_seconds(wave, rate)
-        return most * rate / busiest if busiest and seconds < most < np.inf else 1.0
-
-    usual_seconds = schedule.window_hours * 3600
-    seconds, rate = least_capacity(windows, rates) if windows else (usual_seconds, rates[0])
-    wave_of = cut(seconds, rate)
-    if windows and not schedule.waves:
-        shorter = cut(seconds / max(map(slowness, _numbers(wave_of)), default=1.0), rate)
-        wave_of = wave_of if (shorter == UNPLACED).any() else shorter
+    wave_of = cuts.inside(*least_capacity(windows, rates)) if windows else cuts.of_length(usual_seconds, rates[0])
     if (wave_of == UNPLACED).any():  # ``solve`` has tried the requested rate and length: they place every change
-        wave_of = cut(usual_seconds, requested)
+        wave_of = cuts.of_length(usual_seconds, usual_rate)
     numbers, first = _numbers(wave_of), date.fromisoformat(schedule.first_night) if schedule.first_night else None
     if not windows or (first is None and captured_at is None):
-        return TimedWaves(wave_of, dict.fromkeys(numbers, rate), dict.fromkeys(numbers, asked[0]), {})
+        return TimedWaves(wave_of, dict.fromkeys(numbers, min(rates)), dict.fromkeys(numbers, min(asked)), {})
     coming = nights(windows, after=None if first else captured_at, first=first)
-    slots = dict(zip(numbers, place_waves(most_seconds, len(numbers), rates, coming), strict=True))
-    planned, requests = (
+    placed = place_waves(partial(cuts.most_seconds, wave_of), len(numbers), rates, coming)
+    slots = dict(zip(numbers, placed, strict=True))
+    planned, requested = (
         {wave: by_window[slot.night.window] for wave, slot in slots.items()} for by_window in (rates, asked)
     )
-    return TimedWaves(wave_of, planned, requests, slots)
+    return TimedWaves(wave_of, planned, requested, slots)
 
 
 def _numbers(wave_of: Ints) -> list[int]:
     return list(range(1, int(wave_of.max(initial=0)) + 1))
-
-
-def _without_windows(schedule: Schedule, seconds: float, rate: int) -> Schedule:
-    """The same limits, with another length and rate."""
-    return Schedule(
-        waves=schedule.waves,
-        window_hours=max(seconds / 3600, _LEAST_HOURS),
-        throttle_mb_per_s=max(rate / BYTES_PER_MB, LEAST_MB_PER_S),
-        max_moves_per_wave=schedule.max_moves_per_wave,
-    )

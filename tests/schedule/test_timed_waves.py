@@ -9,7 +9,7 @@ import pytest
 
 from optimizer.domain import REASONS
 from optimizer.schedule.network_room import NetworkRoom
-from optimizer.schedule.timed_waves import TimedWaves, timed_waves
+from optimizer.schedule.timed_waves import Cuts, TimedWaves, timed_waves
 from optimizer.schedule.wave_changes import WaveChanges, wave_changes_between
 from optimizer.settings import Schedule
 from optimizer.windows_setting import DAYS, Window
@@ -42,15 +42,9 @@ def dense(count: int, size_bytes: int = 20 * GB) -> WaveChanges:
 def timed(changes: WaveChanges, *windows: Window, room: NetworkRoom | None = None, **schedule: object) -> TimedWaves:
     """The waves of a snapshot of Friday noon."""
     settings: dict[str, object] = {"windows": windows, "throttle_mb_per_s": 50, **schedule}
-    return timed_waves(
-        changes,
-        disk_used=np.zeros(N_BROKERS, dtype=np.int64),
-        disk_limit=np.full(N_BROKERS, 10**15),
-        schedule=Schedule(**settings),  # type: ignore[arg-type]
-        room=room,
-        style="careful",
-        captured_at=FRIDAY,
-    )
+    used, limit = np.zeros(N_BROKERS, dtype=np.int64), np.full(N_BROKERS, 10**15)
+    cuts = Cuts(changes, used, limit, Schedule(**settings), "careful")  # type: ignore[arg-type]
+    return timed_waves(cuts, room=room, captured_at=FRIDAY)
 
 
 def local_days(waves: TimedWaves) -> list[int]:

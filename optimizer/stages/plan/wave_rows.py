@@ -13,7 +13,7 @@ from optimizer.planning.exposed import COLUMNS as EXPOSED
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.network_room import UNKNOWN, NetworkLoad, network_room
 from optimizer.schedule.throttle_rate import common_rate, is_below_floor, rates_in_style
-from optimizer.schedule.timed_waves import TimedWaves, seconds_of, timed_waves
+from optimizer.schedule.timed_waves import Cuts, TimedWaves, seconds_of, timed_waves
 from optimizer.schedule.wave_bound import least_total_bytes
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, urgency_of, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits
@@ -92,15 +92,10 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     if rows.empty:
         return rows
     changes = to_changes(rows, broker_ids(hosts))
-    timed = timed_waves(
-        changes,
-        disk_used=disk_used(hosts),
-        disk_limit=_disk_limits(hosts, settings.policy.disk_headroom),
-        schedule=settings.schedule,
-        room=network_room(changes, _network_load(hosts)),
-        style=settings.emit.throttle_style,
-        captured_at=_captured_at(hosts),
-    )
+    limit = _disk_limits(hosts, settings.policy.disk_headroom)
+    cuts = Cuts(changes, disk_used(hosts), limit, settings.schedule, settings.emit.throttle_style)
+    room = network_room(changes, _network_load(hosts))
+    timed = timed_waves(cuts, room=room, captured_at=_captured_at(hosts))
     placed = pd.Series(timed.wave_of, index=rows.index, dtype="Int32").mask(timed.wave_of == UNPLACED)
     times = pd.DataFrame([_times(timed, wave) for wave in timed.wave_of.tolist()], index=rows.index, columns=TIMES)
     return rows.assign(wave=placed, **times.astype("Int64"))
