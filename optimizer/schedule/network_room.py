@@ -2,8 +2,8 @@
 
 Copies are read from leaders. Both ends of a copy have a network with a capacity, in each direction. Producers,
 consumers and replication use a part of it, and the copied partitions need more of it afterwards: a new replica receives
-what is produced meanwhile. What is left at the busiest end is the rate for all: equal rates are as quick as rates that
-follow the bytes (docs/solver.md).
+what is produced meanwhile. What is left at the busiest end is the rate for all: rates that follow the bytes are no
+quicker (formula 26 of docs/solver.md).
 """
 
 from collections.abc import Sequence
