@@ -10,9 +10,12 @@ from optimizer.planning.arrays import with_nulls
 from optimizer.planning.finish import finding_row
 from optimizer.solve.findings.finding import Finding
 
+# Columns of ``waves`` with times: its start, the end of the interval of its end, and the end of its night.
+MOMENTS = ("starts_at", "ends_at", "night_ends_at")
+
 
 def late_rows(waves: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``wave_findings`` of one cluster, from rows of ``waves`` with times in seconds of Unix time."""
+    """Rows of ``wave_findings`` of one cluster, from rows of ``waves`` with ``MOMENTS`` in seconds of Unix time."""
     names = schemas.ALL["wave_findings"].names
     rows = pd.DataFrame(map(finding_row, _late(waves)), columns=names, dtype=object)
     return with_nulls(rows.assign(cluster_id=waves["cluster_id"].iloc[0], run_id=waves["run_id"].iloc[0]))

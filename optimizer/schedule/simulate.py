@@ -27,7 +27,7 @@ import numpy as np
 from optimizer.schedule.estimate import PARTITION_FETCH_BYTES, RESPONSE_FETCH_BYTES
 from optimizer.schedule.sharing import START_SECONDS, Copies, CopyRates, cut_off_factor, end_seconds, fair_seconds
 
-SIMULATED_SECONDS = 60.0  # most least time of the wave that is simulated: a longer one is scaled down to it
+SIMULATED_SECONDS = 60.0  # least time of the longest wave that is simulated; longer ones are scaled down to it
 SEEDS = 3  # simulations: more change the ends of large waves by less than 1 %
 # In a shorter wave (least time in seconds) chance decides more: with three seeds, a tenth of the waves of a minute
 # ended outside the interval, and a third of those of 40 s.

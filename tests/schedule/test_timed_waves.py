@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,11 +40,11 @@ def dense(count: int, size_bytes: int = 20 * GB) -> WaveChanges:
     )
 
 
-def timed(changes: WaveChanges, *windows: Window, room: NetworkRoom | None = None, **schedule: object) -> TimedWaves:
+def timed(changes: WaveChanges, *windows: Window, room: NetworkRoom | None = None, **schedule: Any) -> TimedWaves:
     """The waves of a snapshot of Friday noon."""
-    settings: dict[str, object] = {"windows": windows, "throttle_mb_per_s": 50, **schedule}
+    settings: dict[str, Any] = {"windows": windows, "throttle_mb_per_s": 50, **schedule}
     used, limit = np.zeros(N_BROKERS, dtype=np.int64), np.full(N_BROKERS, 10**15)
-    cuts = Cuts(changes, used, limit, Schedule(**settings), "careful")  # type: ignore[arg-type]
+    cuts = Cuts(changes, used, limit, Schedule(**settings), "careful")
     return timed_waves(cuts, room=room, captured_at=FRIDAY)
 
 

@@ -10,6 +10,7 @@ from benchmarks.rows import broker_row, partition_row
 from optimizer.settings import Emit, Policy, Schedule, Settings
 from optimizer.stages.plan.balance import measure
 from optimizer.stages.plan.flow_tables import flow_rows
+from optimizer.stages.plan.wave_rows import TIMES
 
 KEY = {"cluster_id": "c", "run_id": "r"}
 MB = 10**6
@@ -35,7 +36,7 @@ def change(
     row = {
         "topic": "t", "partition": number, "leader": float(before[0]), "size_bytes": 60 * MB, "in_bytes_per_s": 0,
         "in_sync_followers": len(before) - 1, "reason_codes": ["balance"], "current_replicas": [*before],
-        "proposed_replicas": [*after], "wave": wave, "copy_bytes_per_s": 10 * MB,
+        "proposed_replicas": [*after], "wave": wave, **dict.fromkeys(TIMES), "copy_bytes_per_s": 10 * MB,
     }  # fmt: skip
     return row | changes
 

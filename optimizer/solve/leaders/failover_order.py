@@ -20,6 +20,7 @@ import numpy as np
 
 from optimizer.cluster_policy import FEW, OFF
 from optimizer.domain import FREE, Bools, Brokers, Ints, Partitions
+from optimizer.solve.rules.bands import led_bytes_per_s
 from optimizer.solve.rules.mobility import may_reorder
 
 LEAST_REPLICAS = 3  # a single follower has no other order
@@ -44,10 +45,9 @@ class _Failover:
     """Loads of the leaders after the failure of each broker, for the present order of followers."""
 
     def __init__(self, brokers: Brokers, partitions: Partitions, lists: Ints) -> None:
-        held = lists >= 0
-        is_live = held & brokers.is_live[lists]
+        is_live = (lists >= 0) & brokers.is_live[lists]
         self.lists, self.options = lists, _may_inherit(is_live, is_live & brokers.accepts_leadership[lists])
-        self.load = partitions.out_bytes_per_s + (held.sum(axis=1) - 1) * partitions.in_bytes_per_s
+        self.load = led_bytes_per_s(lists, partitions)
         self.heir = _first(is_live & ~_at(_first(is_live), lists.shape[1]))
         self.leader = np.where(is_live.any(axis=1), np.take_along_axis(lists, _first(is_live)[:, None], 1)[:, 0], -1)
         self._by_leader = np.argsort(self.leader, kind="stable")

@@ -39,7 +39,7 @@ from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
 from optimizer.solve.leaders.leader_flow import LeaderBands, LeaderChoices, flow, host_loads
 from optimizer.solve.leaders.leader_steps import descend, leader_violations
-from optimizer.solve.rules.bands import leader_loads, leader_weights, pour, whole_band
+from optimizer.solve.rules.bands import leader_loads, leader_weights, led_bytes_per_s, pour, whole_band
 from optimizer.solve.rules.mobility import may_reorder, moves_only_if_forced
 
 LEVEL = 1e-9  # mean loads: violations that differ by less are equal
@@ -134,13 +134,12 @@ def leader_choices(
     row, slot = np.nonzero(may_lead(brokers, replicas, partitions))
     host = replicas[row, slot]
     crowd, most = _crowds(partitions, row, host)
-    followers = (replicas >= 0).sum(axis=1) - 1
     return LeaderChoices(
         row=row,
         slot=slot,
         host=host,
         change=(host != partitions.replicas[row, 0]).astype(np.int64),
-        out=partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s,
+        out=led_bytes_per_s(replicas, partitions),
         bands=leader_bands(brokers, replicas, partitions, leaders_band=leaders_band, out_band=out_band),
         crowd=crowd,
         most=most,

@@ -36,14 +36,15 @@ def broker_loads(n_brokers: int, replicas: Ints, weights: Floats) -> Floats:
     return np.stack([np.bincount(host, weights[row, d], n_brokers) for d in range(weights.shape[1])], axis=1)
 
 
-def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floats:
-    """Leaders and bytes out per second of each broker, (B, 2), when the first replica leads.
-
-    Bytes out are the bytes that consumers read, plus the produced bytes once for each follower.
-    """
+def led_bytes_per_s(replicas: Ints, partitions: Partitions) -> Ints:
+    """Bytes out of the leader of each partition, (P,): what consumers read, and what is produced for each follower."""
     followers = (replicas >= 0).sum(axis=1) - 1
-    out = partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s
-    first = replicas[:, 0]
+    return partitions.out_bytes_per_s + followers * partitions.in_bytes_per_s
+
+
+def leader_loads(n_brokers: int, replicas: Ints, partitions: Partitions) -> Floats:
+    """Leaders and bytes out per second of each broker, (B, 2), when the first replica leads."""
+    out, first = led_bytes_per_s(replicas, partitions), replicas[:, 0]
     return np.stack([np.bincount(first, None, n_brokers), np.bincount(first, out, n_brokers)], axis=1).astype(
         np.float64
     )

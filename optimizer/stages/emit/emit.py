@@ -21,6 +21,7 @@ from optimizer.emit.documents import documents
 from optimizer.emit.goals import NOT_REACHED
 from optimizer.emit.manifest import NAME as MANIFEST
 from optimizer.emit.requested import requested_of
+from optimizer.planning.late_waves import MOMENTS
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import Settings
 from optimizer.stages.emit.audit_gate import gate
@@ -105,9 +106,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     changed = inputs["plan"].filter("is_changed").join(instance, PARTITION, "left")
     changed = changed.join(topic_ids, ["cluster_id", "topic"], "left")
     sources = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
-    waves = inputs["waves"].withColumns(
-        {name: F.unix_seconds(name) for name in ("starts_at", "ends_at", "night_ends_at")}
-    )
+    waves = inputs["waves"].withColumns({name: F.unix_seconds(name) for name in MOMENTS})
     prepared = ("plan", "instance", "sources", "topics", "waves")
     unchanged = {name: inputs[name] for name in DECLARED["emit"].reads if name not in prepared}
     used = {**unchanged, "plan": changed, "sources": sources, "waves": waves}

@@ -15,7 +15,7 @@ from optimizer.schedule.throttle_rate import rates_in_style
 from optimizer.schedule.wave_changes import WaveChanges
 from optimizer.settings import Settings
 from optimizer.stages.plan.table_pair import rows_of_all, schema_of_all, split
-from optimizer.stages.plan.wave_rows import broker_ids, disk_used, to_changes, wave_parts, wave_rates
+from optimizer.stages.plan.wave_rows import broker_ids, disk_used, to_changes, wave_parts, wave_times
 from optimizer.units import NEVER_SECONDS
 from schemas.keys import CLUSTER_RUN
 from schemas.output import BROKER_WAVES, RACK_FLOW
@@ -71,10 +71,10 @@ def _between_racks(changes: WaveChanges, wave_of: Ints, hosts: pd.DataFrame) -> 
 def _of_brokers(changes: WaveChanges, placed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """The rows of each wave's brokers; a disk also counts what the waves before added and removed."""
     ids, parts, wave_of = broker_ids(hosts), [], placed["wave"].to_numpy(dtype=np.int64)
-    copy_rate = wave_rates(placed)
+    copy_rate = wave_times(placed)["copy_bytes_per_s"]
     for wave, part, peak in wave_parts(changes, wave_of, disk_used(hosts)):
         load = traffic(part, len(ids))
-        rates = rates_in_style(load, copy_rate[wave], settings.emit.throttle_style)
+        rates = rates_in_style(load, int(copy_rate[wave]), settings.emit.throttle_style)
         free = copy_rates(load, leader_rate=rates.leader, follower_rate=rates.follower)
         time = np.maximum(*end_seconds(copies_of(part), free))
         seconds = np.ceil(np.minimum(time, NEVER_SECONDS)).astype(np.int64)

@@ -13,7 +13,7 @@ from optimizer.domain import NOT_LIVE, REORDERED, WHOLE_PLAN, Ints
 from optimizer.errors import AuditFailed, BallastError, ConfigError
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.planning.exposed import COLUMNS as EXPOSED
-from optimizer.planning.late_waves import late_rows
+from optimizer.planning.late_waves import MOMENTS, late_rows
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.throttle_rate import common_rate, rates_per_broker
 from optimizer.settings import Settings
@@ -109,7 +109,7 @@ def _with_capture(hosts: DataFrame, sources: DataFrame) -> DataFrame:
 def build(inputs: Frames, run: Run) -> Frames:
     """The tables of a plan; frames that several of them use are cached until the stage ends."""
     base = compare_lists(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"]).persist()
-    hosts = _with_capture(_with_load(inputs["instance_brokers"], inputs["instance"]), inputs["sources"])
+    hosts = _with_capture(_with_load(inputs["instance_brokers"], inputs["instance"]), inputs["sources"]).persist()
     by_cluster = hosts.groupBy("cluster_id")
 
     changed = base.filter("is_changed").select(*SCHEDULED.fieldNames()).groupBy("cluster_id").cogroup(by_cluster)
@@ -150,7 +150,7 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 def _late(waves: DataFrame) -> DataFrame:
     """Rows of ``wave_findings`` about waves that may not end inside their windows."""
-    times = [F.unix_seconds(name).alias(name) for name in ("starts_at", "ends_at", "night_ends_at")]
+    times = [F.unix_seconds(name).alias(name) for name in MOMENTS]
     rows = waves.select("cluster_id", "run_id", "wave", "most_seconds", *times)
     return rows.groupBy("cluster_id").applyInPandas(late_rows, schema_of(WAVE_FINDINGS))
 

@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 from optimizer.domain import REASONS, REORDERED, Ints
 from optimizer.planning.arrays import replica_matrix
 from optimizer.planning.exposed import COLUMNS as EXPOSED
+from optimizer.planning.late_waves import MOMENTS
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.network_room import UNKNOWN, NetworkLoad, network_room
 from optimizer.schedule.throttle_rate import common_rate, is_below_floor, rates_in_style
@@ -24,9 +25,9 @@ from schemas.output import PLAN, WAVES
 from schemas.planning import INSTANCE
 from schemas.spark import schema_of
 
-# Of the wave: bytes per second of its copies, as planned and as requested; with windows also, in seconds of Unix time,
-# its start, the end of the interval of its end, and the end of its night; and the index of its window.
-TIMES = ("copy_bytes_per_s", "requested_bytes_per_s", "starts_at", "ends_at", "night_ends_at", "window")
+# Of the wave: bytes per second of its copies, as planned and as requested; with windows also the moments in seconds of
+# Unix time, and the index of its window.
+TIMES = ("copy_bytes_per_s", "requested_bytes_per_s", *MOMENTS, "window")
 # Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
 SCHEDULED = T.StructType(
     [
@@ -97,8 +98,9 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     room = network_room(changes, _network_load(hosts))
     timed = timed_waves(cuts, room=room, captured_at=_captured_at(hosts))
     placed = pd.Series(timed.wave_of, index=rows.index, dtype="Int32").mask(timed.wave_of == UNPLACED)
-    times = pd.DataFrame([_times(timed, wave) for wave in timed.wave_of.tolist()], index=rows.index, columns=TIMES)
-    return rows.assign(wave=placed, **times.astype("Int64"))
+    by_wave = pd.DataFrame([_times(timed, wave) for wave in timed.rates], index=[*timed.rates], columns=TIMES)
+    times = by_wave.astype("Int64").reindex(timed.wave_of).set_axis(rows.index)
+    return rows.assign(wave=placed, **times)
 
 
 def _captured_at(hosts: pd.DataFrame) -> datetime | None:
@@ -111,7 +113,7 @@ def _times(timed: TimedWaves, wave: int) -> tuple[int | None, ...]:
     """The values of ``TIMES`` for a wave."""
     slot = timed.slots.get(wave)
     if slot is None:
-        return timed.rates.get(wave), timed.requested.get(wave), None, None, None, None
+        return timed.rates[wave], timed.requested[wave], None, None, None, None
     end = int(slot.end.timestamp()) if slot.end else None
     times = (int(slot.start.timestamp()), end, int(slot.night.end.timestamp()))
     return timed.rates[wave], timed.requested[wave], *times, slot.night.window
@@ -146,18 +148,16 @@ def _least_total_bytes(changes: WaveChanges, wave_of: Ints, n_brokers: int) -> i
     return least_total_bytes(changes.select(copying), n_brokers, len(np.unique(wave_of[copying])))
 
 
-def _calendar(placed: pd.DataFrame, waves: pd.Series, schedule: Schedule) -> dict[str, pd.Series]:
-    """The columns of ``waves`` about windows; null without windows."""
-    first = placed.groupby("wave")[list(TIMES)].first().reindex(waves).reset_index(drop=True)
+def wave_times(placed: pd.DataFrame) -> pd.DataFrame:
+    """``TIMES`` of each wave, by its number, from rows of ``SCHEDULED`` with waves."""
+    return placed.groupby(placed["wave"].astype("int64"))[list(TIMES)].first().astype("Int64")
+
+
+def _calendar(times: pd.DataFrame, schedule: Schedule) -> dict[str, pd.Series]:
+    """The columns of ``waves`` about windows, from ``wave_times``; null without windows."""
     zones = {number: window.time_zone for number, window in enumerate(schedule.windows)}
-    times = {name: pd.to_datetime(first[name], unit="s") for name in ("starts_at", "ends_at", "night_ends_at")}
-    return {**times, "time_zone": first["window"].map(zones).astype(object)}
-
-
-def wave_rates(placed: pd.DataFrame) -> dict[int, int]:
-    """The rate of copies of each wave, from rows of ``SCHEDULED`` with waves."""
-    least = placed.groupby("wave", as_index=False)["copy_bytes_per_s"].min()
-    return dict(zip(least["wave"].astype(int).tolist(), least["copy_bytes_per_s"].tolist(), strict=True))
+    moments = {name: pd.to_datetime(times[name], unit="s") for name in MOMENTS}
+    return {**moments, "time_zone": times["window"].map(zones).astype(object)}
 
 
 def wave_parts(changes: WaveChanges, wave_of: Ints, used: Ints) -> Iterator[tuple[int, WaveChanges, Ints]]:
@@ -177,21 +177,24 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
     ids = broker_ids(hosts)
     changes = to_changes(placed, ids)
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
-    rates = wave_rates(placed)
+    times = wave_times(placed)
     rows = [
-        {"wave": wave, "peak_disk_bytes": int(peak.max()), **_wave_row(part, ids, rates[wave], settings)}
+        {
+            "wave": wave,
+            "peak_disk_bytes": int(peak.max()),
+            **_wave_row(part, ids, int(times["copy_bytes_per_s"][wave]), settings),
+        }
         for wave, part, peak in wave_parts(changes, wave_of, disk_used(hosts))
     ]
     frame = pd.DataFrame(rows).astype({"busiest_broker": "Int32"})
-    requested = placed.groupby("wave")["requested_bytes_per_s"].max().reindex(frame["wave"]).reset_index(drop=True)
-    frame["requested_bytes_per_s"] = requested.astype("Int64")
+    times = times.loc[frame["wave"]].reset_index(drop=True)
+    frame["requested_bytes_per_s"] = times["requested_bytes_per_s"]
     room = network_room(changes, _network_load(hosts))
     if room and not room.is_known and (frame["copy_bytes_per_s"] == frame["requested_bytes_per_s"]).all():
         room = None  # an end with an unknown capacity may have less
     frame["network_broker"] = pd.Series(int(ids[room.broker]) if room else None, index=frame.index, dtype="Int32")
     frame["network_left_bytes_per_s"] = pd.Series(room and room.left_bytes_per_s, index=frame.index, dtype="Int64")
-    for name, value in _calendar(placed, frame["wave"], settings.schedule).items():
-        frame[name] = value
+    frame = frame.assign(**_calendar(times, settings.schedule))
     frame["least_total_bytes"] = _least_total_bytes(changes, wave_of, len(ids))
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
     return frame[WAVES.names]
