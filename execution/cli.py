@@ -1,37 +1,23 @@
-"""Runs the commands of ./ballast and turns errors into exit codes."""
+"""Runs the commands that show, approve and execute plans."""
 
 import argparse
-import os
 import re
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-
-from deltalake.exceptions import DeltaError
 
 from execution import claims, runs
 from execution.approve import approve
-from execution.options import parser
+from execution.command import print_line, print_lines, run_command
+from execution.options import add_commands, parser_of
 from execution.planned import load
 from execution.show import as_json, show
 from execution.tables import Warehouse
-from optimizer.configuration import build, merge, read_toml
-from optimizer.errors import BallastError, ConfigError
+from optimizer.errors import ConfigError
 from optimizer.setting_checks import check_servers
 from optimizer.settings import Settings
-from optimizer.shipped import defaults
 
 
-def load_settings(options: argparse.Namespace) -> Settings:
-    """Settings from the defaults, then the --config file, then the options."""
-    content = merge(defaults(), read_toml(Path(options.config)) if options.config else {})
-    overrides = {"storage": {"warehouse": options.warehouse}} if options.warehouse else {}
-    return build(merge(content, overrides))
-
-
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace, settings: Settings) -> None:
     """Run the command of a command line."""
-    settings = load_settings(options)
     warehouse = Warehouse(settings.storage.warehouse)
     if options.command == "show":
         _show(options, warehouse)
@@ -42,11 +28,11 @@ def run(options: argparse.Namespace) -> None:
         check_servers("--bootstrap-server", options.bootstrap_server)
     plan = load(warehouse, cluster_id=options.cluster, run_id=options.run_id)
     if options.command == "approve":
-        _print_line(approve(warehouse, plan, manifest_sha256=options.manifest, by=options.by or claims.user_name()))
+        print_line(approve(warehouse, plan, manifest_sha256=options.manifest, by=options.by or claims.user_name()))
     else:
         from execution.run_step import run_step  # only this command needs the Kafka client: 0.2 s of CPU
 
-        run_step(options, settings, warehouse, plan, _print_line)
+        run_step(options, settings, warehouse, plan, print_line)
 
 
 def _show(options: argparse.Namespace, warehouse: Warehouse) -> None:
@@ -58,30 +44,9 @@ def _show(options: argparse.Namespace, warehouse: Warehouse) -> None:
         lines = [as_json(warehouse, options.run_id, options.cluster)]
     else:
         lines = show(warehouse, options.run_id, options.cluster)
-    try:
-        for line in lines:
-            _print_line(line)
-    except BrokenPipeError:  # the reader, for example head, has ended; devnull takes Python's last flush
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _print_line(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    print_lines(lines)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; returns the exit code."""
-    options = parser().parse_args(arguments)
-    try:
-        run(options)
-    except BallastError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
-    except (OSError, DeltaError) as error:
-        sys.stderr.write(f"error: {type(error).__name__}: {' '.join(str(error).split())}\n")
-        return BallastError.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write("error: interrupted; run the same command again to continue\n")
-        return BallastError.exit_code
-    return 0
+    return run_command(parser_of([add_commands]).parse_args(arguments), run)

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from optimizer.option_parser import OptionParser
@@ -33,50 +33,62 @@ class Parser(OptionParser):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"epilog": EPILOG, **kwargs})
+        self.commands: Mapping[str, Parser] = {}
 
     def instead_of(self, name: str) -> str:
         """The end of the message about an unknown option."""
-        commands = commands_with(name)
+        commands = commands_with(name, self.commands)
         return f" here: it is an option of {' and '.join(commands)}" if commands else super().instead_of(name)
 
 
-def commands_with(option: str) -> list[str]:
+def commands_with(option: str, commands: Mapping[str, Parser]) -> list[str]:
     """The commands that have this option."""
-    return [name for name, command in _parsers()[1].items() if option in command.options]
+    return [name for name, command in commands.items() if option in command.options]
 
 
-def parser() -> Parser:
-    """All commands with their options."""
-    return _parsers()[0]
+AddCommands = Callable[[Any], None]
 
 
-def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
-    """The parser of the whole command line, and the parser of each command."""
-    result = Parser(prog="ballast", description="Shows, approves and executes plans. It needs no Spark.")
+def parser_of(groups: Sequence[AddCommands]) -> Parser:
+    """The parser of a command line; each group adds its commands."""
+    result = Parser(prog="ballast", description="Shows, questions, approves and executes plans. It needs no Spark.")
     commands = result.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
+    for add_commands in groups:
+        add_commands(commands)
+    for each in (result, *commands.choices.values()):
+        each.commands = commands.choices
+    return result
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands that show, approve and execute plans."""
     _add_show(commands)
     _add_approve(commands)
     _add_wave(commands)
-    return result, commands.choices
 
 
-def _add(commands: Any, name: str, description: str) -> Parser:
+def add_command(commands: Any, name: str, summary: str, description: str) -> Parser:
     """Add a command with the options that all commands share."""
-    command: Parser = commands.add_parser(name, help=COMMANDS[name], description=description)
+    command: Parser = commands.add_parser(name, help=summary, description=description)
     command.add_argument("--config", metavar="FILE", help="TOML file of the job; names the warehouse and the clusters")
     command.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables (default: warehouse)")
     return command
 
 
 def _add_show(commands: Any) -> None:
-    show = _add(commands, "show", "List the runs, newest first; with --run-id show plans and ended waves of that run.")
+    show = add_command(
+        commands,
+        "show",
+        COMMANDS["show"],
+        "List the runs, newest first; with --run-id show plans and ended waves of that run.",
+    )
     show.add_argument("--run-id", metavar="ID", help="show this run (default: list all runs)")
     show.add_argument("--cluster", metavar="ID", help="only this cluster; with --run-id also its summary")
     show.add_argument("--json", action="store_true", help="print one line of JSON: the list, or one cluster of a run")
 
 
 def _add_approve(commands: Any) -> None:
-    approve = _add(commands, "approve", "Approve the plan of one cluster.")
+    approve = add_command(commands, "approve", COMMANDS["approve"], "Approve the plan of one cluster.")
     _plan_options(approve)
     approve.add_argument(
         "--manifest", default="", metavar="SHA256", help="sha256 of the manifest.json that you have read"
@@ -85,7 +97,7 @@ def _add_approve(commands: Any) -> None:
 
 
 def _add_wave(commands: Any) -> None:
-    wave = _add(commands, "wave", "Run one step of a wave of an approved plan.")
+    wave = add_command(commands, "wave", COMMANDS["wave"], "Run one step of a wave of an approved plan.")
     steps = "\n".join(f"  {name:9}  {text}" for name, text in STEPS.items())
     wave.epilog = f"steps, in this order (status at any time):\n{steps}\n\n{EPILOG}"
     wave.add_argument("step", choices=STEPS, metavar="STEP", help="see below")

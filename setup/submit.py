@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from execution.options import COMMANDS
 from optimizer.job_options import LOCAL_INPUT
 from optimizer.similar import did_you_mean
 from setup import app_zip, classes, site_conf
+from setup.ballast_options import COMMANDS
 from setup.environment import prepare, say
 from setup.jars import delta_jars
 from setup.java import java, spark_java

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from execution.options import parser
 from execution.planned import Refused
 from execution.steps import StillMoving
 from optimizer import job_options
 from optimizer.errors import AlreadyApproved, AuditFailed, BallastError, QualityGateFailed
+from setup.ballast_options import parser
 from setup.submit import usage
 from tests.docs.pages import ROOT
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from execution.options import STEPS, parser
+from execution.options import STEPS
 from optimizer import configuration
 from schemas import ALL
+from setup.ballast_options import parser
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links
 
 COMMANDS = tuple(blocks("sh"))

@@ -10,10 +10,11 @@ from deltalake.exceptions import DeltaError
 
 from execution import claims, cli
 from execution.cli import main
-from execution.options import parser
+from execution.command import load_settings
 from execution.planned import Refused
 from execution.steps import StillMoving
 from execution.tables import Warehouse
+from setup.ballast_options import parser
 from tests.execution.warehouse import CLUSTER, RUN, add_verdict, load_plan, usual_plan, write_plan
 
 
@@ -109,7 +110,7 @@ def test_the_option_for_the_warehouse_overrides_the_file(tmp_path: Path) -> None
     config, option = ["--config", str(file)], ["--warehouse", "/of/option"]
     calls = {"/of/file": config, "/of/option": [*config, *option], "warehouse": []}
     for warehouse, words in calls.items():
-        assert cli.load_settings(parser().parse_args(["show", *words])).storage.warehouse == warehouse
+        assert load_settings(parser().parse_args(["show", *words])).storage.warehouse == warehouse
 
 
 def test_another_plan_than_the_approved_is_refused(commands: Commands) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from execution.options import parser
+from setup.ballast_options import parser
 
 PLAN = ("--run-id", "r", "--cluster", "c")
 
