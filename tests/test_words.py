@@ -47,8 +47,8 @@ MAY_LOAD = {
     "optimizer/stages/plan/plan.py": {"compare_lists"},
     "optimizer/planning/unexplained.py": {"unexplained_findings"},
     "optimizer/wording/partition_words.py": {"unexplained"},
-    "optimizer/stages/snapshot/only_moves.py": {"with_only"},
-    "optimizer/stages/snapshot/snapshot.py": {"plan_brokers"},
+    "optimizer/planning/policy/brokers.py": {"", "decide_brokers"},
+    "optimizer/planning/policy/partitions.py": {"", "_with_only"},
     "optimizer/planning/finish.py": {"_fixed_findings", "_factor_findings", "_with_fixed_causes"},
     "optimizer/stages/validate/great_expectations.py": {
         *("_row_result", "_figure_result", "_store_result", "_counts", "_limits"),

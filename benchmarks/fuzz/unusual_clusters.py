@@ -238,7 +238,7 @@ def _settings(draw: random.Random, *, waves: tuple[int, ...], spreads: tuple[flo
 
 
 def _limit_topics(policy: Policy, brokers: list[Row], partitions: list[Row]) -> None:
-    """Set the topic limits, as ``stages.snapshot.topic_mosts`` does; topics with a pin have none."""
+    """Set the topic limits, as ``planning.policy.topic_mosts`` does; topics with a pin have none."""
     sizes = live_rack_sizes(to_brokers(pd.DataFrame(brokers)))
     leading = sum(b["accepts_leadership"] for b in brokers)
     for topic in {row["topic"] for row in partitions if row["pinned_brokers"] is None}:

@@ -94,18 +94,6 @@ def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
         ),
         ({"policy": {"topics": ["("]}}, r"topics: '\(' is not a regular expression"),
         ({"policy": {"exclude_topics": ["("]}}, r"'\(' is not a regular expression"),
-        (
-            {"policy": {"exclude_topics": ["(?P<a>x)"]}},
-            "Spark and Python read .* differently: write it without",
-        ),
-        ({"policy": {"exclude_topics": ["(x)?(?(1)y|z)"]}}, "Spark and Python read"),
-        ({"policy": {"exclude_topics": [r"(x)\1"]}}, "Spark and Python read"),
-        ({"policy": {"exclude_topics": ["[a-z&&b]"]}}, "Spark and Python read"),
-        ({"policy": {"exclude_topics": ["[a[b]"]}}, "Spark and Python read"),
-        ({"policy": {"exclude_topics": ["(?ai:x)"]}}, "Spark and Python read"),
-        ({"policy": {"exclude_topics": ["(?#c)x"]}}, "Spark and Python read"),
-        ({"policy": {"exclude_topics": ["a{,3}"]}}, "Spark and Python read"),
-        ({"policy": {"exclude_topics": ["a{"]}}, "Spark and Python read"),
         ({"policy": {"pins": "a"}}, r"\[policy\] pins = 'a': expected tables like"),
         ({"policy": {"pins": [7]}}, r"\[policy\] pins = \[7\]: expected tables like"),
         (

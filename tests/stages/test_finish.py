@@ -116,10 +116,8 @@ def test_a_factor_that_is_refused_has_the_remedy_of_its_cause(cause: str, remedy
 
 def test_every_cause_that_the_snapshot_gives_is_tried_here() -> None:
     """A new one needs a remedy."""
-    snapshot = (HOME / "optimizer/stages/snapshot").glob("*.py")
-    given = {
-        Cause[name] for file in snapshot for name in re.findall(r"\bCause\.(\w+)", file.read_text(encoding="utf-8"))
-    }
+    rules = (HOME / "optimizer/planning/policy").glob("*.py")
+    given = {Cause[name] for file in rules for name in re.findall(r"\bCause\.(\w+)", file.read_text(encoding="utf-8"))}
     assert given == {*NOT_FREE, *REFUSED_FACTOR, *TOLD_ELSEWHERE}
 
 

@@ -1,44 +1,53 @@
-"""Stage 3, snapshot: silver tables and policy -> instance, instance_brokers."""
+"""Stage 3, snapshot: silver tables and policy -> instance, instance_brokers.
 
-from functools import reduce
+The rules are in ``planning.policy``. Brokers are few, so the driver applies them; partitions stay in Spark.
+"""
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import PLACEMENT_RULE, Cause
-from optimizer.errors import BallastError, ConfigError
+from optimizer.errors import BallastError
+from optimizer.planning.policy import brokers as broker_rules
+from optimizer.planning.policy import partitions as partition_rules
+from optimizer.planning.policy import topic_mosts as most_rules
+from optimizer.planning.policy.refusals import known_of, names_any, unknown_names, unmet_by_brokers
+from optimizer.planning.policy.topics import conflicting_factors
 from optimizer.settings import Settings
-from optimizer.stages.shared.causes import first_cause
-from optimizer.stages.shared.known_names import known_of_brokers, names_any, refuse_unknown
-from optimizer.stages.shared.sql_words import plural
-from optimizer.stages.snapshot.only_moves import emptied_now, with_only, without_drains
-from optimizer.stages.snapshot.pinned_brokers import is_excluded, pinned_topics, with_pins
-from optimizer.stages.snapshot.replication_factors import check_factors, refused_factor, with_requested_factor
-from optimizer.stages.snapshot.topic_mosts import with_topic_most
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import RUN_BROKER, RUN_PARTITION
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
-from schemas.spark import conform
+from schemas.spark import conform, nullable_struct_of, small_frame, struct_of
 
-_TOPIC_COLUMNS = (
-    "cluster_id",
-    "topic",
-    "configs",
-    "min_insync_replicas",
-    "min_insync_source",
-    "allows_unclean_election",
-)
+# Columns of ``instance`` that are set for each partition alone, and those that need all partitions of its topic.
+_MOSTS = tuple(column for column in INSTANCE.columns if column.name in most_rules.COLUMNS)
+_ALONE = tuple(column for column in INSTANCE.columns if column not in _MOSTS)
+_FACTS = tuple(column.name for column in _ALONE if column.name not in partition_rules.DECIDED)
+_DECIDED_BROKERS = tuple(c for c in INSTANCE_BROKERS.columns if c.name in (*RUN_BROKER, *broker_rules.DECIDED))
+_TOPIC_COLUMNS = ("configs", "min_insync_replicas", "min_insync_source", "allows_unclean_election")
+Hosts = Mapping[str, pd.DataFrame]  # rows of ``instance_brokers`` by cluster
 
 
 def build(inputs: Frames, run: Run) -> Frames:
     """Apply the policy to brokers and partitions."""
-    brokers = plan_brokers(inputs["brokers"], inputs["replicas"], run.settings)
-    brokers = with_log_dirs(brokers, inputs["log_dirs"])
-    partitions = plan_partitions(inputs, brokers, run.settings)
+    hosts = decide_brokers(inputs["brokers"], inputs["replicas"], run.settings)
+    brokers = small_frame(
+        run.spark, [row for rows in hosts.values() for row in _rows(rows)], struct_of(_DECIDED_BROKERS)
+    )
+    given = inputs["brokers"].drop(*broker_rules.DECIDED)
+    brokers = with_log_dirs(brokers.join(given, RUN_BROKER), inputs["log_dirs"])
+    partitions = decide_partitions(partition_facts(inputs), hosts, run.settings)
     return {
-        "instance": conform(partitions, INSTANCE),
+        "instance": conform(with_topic_most(partitions, hosts, run.settings), INSTANCE),
         "instance_brokers": conform(brokers, INSTANCE_BROKERS),
     }
+
+
+def _rows(brokers: pd.DataFrame) -> list[dict[str, object]]:
+    columns = [column.name for column in _DECIDED_BROKERS]
+    return [{str(name): value for name, value in row.items()} for row in brokers[columns].to_dict("records")]
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
@@ -47,53 +56,42 @@ def gate(frames: Frames, run: Run) -> Refusals:
     A list or a pin names an unknown broker or rack, no broker may hold replicas, patterns request different replication
     factors for a topic, or ``only`` is "drain" but the policy drains no broker.
     """
-    unknown = refuse_unknown(known_of_brokers(frames["brokers"]), run.settings) if names_any(run.settings) else {}
-    conflicts = check_factors(frames["replicas"], run.settings)
-    planned = frames["instance_brokers"]
-    return conflicts | without_drains(planned, run.settings) | _without_open_brokers(planned) | unknown
+    policies = run.settings.cluster_policies()
+    refusals: dict[str, BallastError | None] = {}
+    if any(policy.replication_factors for policy in policies.values()):
+        topics = frames["replicas"].select("cluster_id", "topic").distinct().toPandas()
+        for cluster_id, rows in topics.groupby("cluster_id", sort=True):
+            refusals[str(cluster_id)] = conflicting_factors(str(cluster_id), rows["topic"], policies[str(cluster_id)])
+    hosts = frames["instance_brokers"].select("cluster_id", "accepts_replicas", "must_empty").toPandas()
+    for cluster_id, rows in hosts.groupby("cluster_id", sort=True):
+        unmet = unmet_by_brokers(str(cluster_id), rows, policies[str(cluster_id)])
+        refusals[str(cluster_id)] = unmet or refusals.get(str(cluster_id))
+    if any(map(names_any, policies.values())):
+        brokers = frames["brokers"].select("cluster_id", "broker_id", "rack").toPandas()
+        for cluster_id, rows in brokers.groupby("cluster_id", sort=True):
+            unknown = unknown_names(str(cluster_id), known_of(rows), policies[str(cluster_id)])
+            refusals[str(cluster_id)] = unknown or refusals.get(str(cluster_id))
+    return {cluster_id: error for cluster_id, error in refusals.items() if error}
 
 
-def _without_open_brokers(brokers: DataFrame) -> dict[str, BallastError]:
-    """Clusters without a broker that may hold replicas."""
-    rows = brokers.groupBy("cluster_id").agg(F.bool_or("accepts_replicas").alias("is_open")).collect()
-    closed = sorted(row.cluster_id for row in rows if not row.is_open)
-    reason = "every broker is drained, excluded, cordoned, fenced, dead, or in trouble (table brokers, closed_cause)"
-    remedy = "drain or exclude fewer brokers"
-    return {
-        cluster_id: ConfigError(f"no broker of {[cluster_id]} may hold replicas: {reason}; {remedy}")
-        for cluster_id in closed
-    }
+def decide_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) -> Hosts:
+    """Brokers of each cluster under its policy, without directories.
 
-
-def plan_brokers(brokers: DataFrame, replicas: DataFrame, settings: Settings) -> DataFrame:
-    """Brokers with their state, and with what they accept under the policy.
-
-    A live broker without replicas is new. A fenced broker may return, so its replicas stay unless the policy drains it.
-    A dead broker is always emptied.
+    Parameters
+    ----------
+    brokers, replicas : DataFrame
+        Rows of the silver tables.
     """
     with_replicas = replicas.select(*RUN_BROKER, F.lit(True).alias("holds")).distinct()
-    is_alive = F.col("state") == "alive"
-    state = (
-        F.when(is_alive & _listed(settings, "drain_brokers"), "draining")
-        .when(is_alive & F.col("holds").isNull(), "new")
-        .otherwise(F.col("state"))
-    )
-    may_hold = F.col("state").isin("alive", "new")
-    # Earlier releases wrote only the reason in words, without its code.
-    is_closed = F.coalesce("closed_cause", "closed_reason").isNotNull()
-    rack = F.col("rack") if settings.policy.rack_policy == "spread" else F.lit(None).cast("string")
-    planned = brokers.join(with_replicas, RUN_BROKER, "left").withColumn("state", state)
-    return planned.withColumns(
-        {
-            "rack": rack,
-            "pinned_topics": pinned_topics(settings),
-            "accepts_replicas": may_hold & ~is_closed & ~_listed(settings, "exclude_brokers"),
-            "accepts_leadership": may_hold & ~_listed(settings, "demote_brokers"),
-            "must_empty": emptied_now(
-                F.col("state").isin("draining", "dead") | _listed(settings, "drain_brokers"), settings
-            ),
-        }
-    )
+    joined = brokers.join(with_replicas, RUN_BROKER, "left").fillna(False, ["holds"])
+    facts = joined.toPandas().assign(log_dirs=None)  # the rules do not read directories
+    policies, rack_policy = settings.cluster_policies(), settings.policy.rack_policy
+    return {
+        str(cluster_id): broker_rules.decide_brokers(
+            rows.sort_values("broker_id"), policies[str(cluster_id)], rack_policy=rack_policy
+        )
+        for cluster_id, rows in facts.groupby("cluster_id", sort=True)
+    }
 
 
 def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame) -> DataFrame:
@@ -117,50 +115,30 @@ def with_log_dirs(brokers: DataFrame, log_dirs: DataFrame) -> DataFrame:
     return brokers.join(by_broker, RUN_BROKER, "left").withColumn("log_dirs", sized)
 
 
-def _listed(settings: Settings, name: str) -> Column:
-    """Whether a broker is in this list of its cluster's policy."""
-    lists = {cluster_id: policy.brokers(name) for cluster_id, policy in settings.cluster_policies().items()}
-    conditions = [(F.col("cluster_id") == c) & F.col("broker_id").isin(*ids) for c, ids in lists.items() if ids]
-    return reduce(Column.__or__, conditions, F.lit(False))
-
-
-def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> DataFrame:
-    """Partitions with ordered replicas, and whether they may move.
-
-    A partition in flight is fixed: the plan uses the replicas that its reassignment ends with. ``_fixed`` lists the
-    other reasons. Without a leader or an in-sync replica Kafka can copy nothing, and its tool refuses a list that names
-    a fenced broker.
-
-    Fixed and excluded partitions keep their replication factor. A partition also keeps it if too few brokers can hold
-    the requested replicas, or if the requested factor is below min.insync.replicas.
+def partition_facts(inputs: Frames) -> DataFrame:
+    """Partitions with ordered replicas, load and configs: what ``planning.policy.partitions`` reads.
 
     Parameters
     ----------
     inputs : mapping
         ``replicas``, ``topics`` and ``partition_load``.
-    brokers : DataFrame
-        Rows of ``instance_brokers``.
     """
-    is_fenced = F.expr("state = 'fenced' AND NOT must_empty").alias("is_fenced")
-    down = brokers.where("state IN ('fenced', 'dead')").select(*RUN_BROKER, "state", is_fenced)
-    with_states = inputs["replicas"].join(F.broadcast(down), RUN_BROKER, "left")
     entry = F.struct("position", "broker_id", F.coalesce("log_dir", F.lit("any")).alias("log_dir"))
     target = F.array_sort(F.collect_list(F.when(~F.col("is_removing"), entry)))
-    gathered = with_states.groupBy(*RUN_PARTITION).agg(
-        target.alias("target"),
-        F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
-        F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
-        F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
-        F.array_sort(F.collect_list(entry)).alias("whole_list"),
-        F.array_sort(F.collect_list(F.when(F.col("is_adding"), F.col("broker_id")))).alias("added"),
-        F.when(
-            F.max("in_elr").isNotNull(), F.array_sort(F.collect_list(F.when(F.col("in_elr"), F.col("broker_id"))))
-        ).alias("elr"),
-        F.min(F.when(F.col("is_fenced") & ~F.col("is_removing"), F.col("broker_id"))).alias("fenced_on"),
-        F.min(F.expr("IF(is_adding AND state IS NOT NULL, struct(broker_id, state), NULL)")).alias("moving_to"),
-    )
-    mobility = F.when(F.col("fixed_cause").isNull(), "free").when(
-        F.col("fixed_cause") == Cause.TOPIC_EXCLUDED.value, "forced_only"
+    gathered = (
+        inputs["replicas"]
+        .groupBy(*RUN_PARTITION)
+        .agg(
+            target.alias("target"),
+            F.max(F.when(F.col("is_leader"), F.col("broker_id"))).alias("leader"),
+            F.array_sort(F.collect_list(F.when(F.col("in_sync"), F.col("broker_id")))).alias("isr"),
+            F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
+            F.array_sort(F.collect_list(entry)).alias("whole_list"),
+            F.array_sort(F.collect_list(F.when(F.col("is_adding"), F.col("broker_id")))).alias("added"),
+            F.when(
+                F.max("in_elr").isNotNull(), F.array_sort(F.collect_list(F.when(F.col("in_elr"), F.col("broker_id"))))
+            ).alias("elr"),
+        )
     )
     targets = {
         "replicas": F.col("target.broker_id"),
@@ -168,45 +146,48 @@ def plan_partitions(inputs: Frames, brokers: DataFrame, settings: Settings) -> D
         "controller_replicas": F.when(F.col("in_flight"), F.col("whole_list.broker_id")),
         "adding_replicas": F.when(F.col("in_flight"), F.col("added")),
     }
-    factor, current = F.col("replication_factor"), F.size("replicas")
-    planned = (
-        gathered.withColumns(targets)
-        .transform(with_requested_factor, inputs["topics"], settings)
-        .transform(with_pins, brokers, settings)
-        .join(inputs["partition_load"], RUN_PARTITION, "left")
-        .join(inputs["topics"].select(*_TOPIC_COLUMNS), ["cluster_id", "topic"], "left")
-        .withColumns(refused_factor())
-        .withColumn(
-            "replication_factor", F.when(F.col("factor_cause").isNull(), F.col("requested_factor")).otherwise(current)
-        )
-        .withColumn("fixed", _fixed(settings))
-        .withColumns({"fixed_cause": F.col("fixed.cause"), "fixed_reason": F.col("fixed.reason")})
-        .withColumn("mobility", mobility.otherwise("fixed"))
-        .transform(with_only, brokers, settings)
-        .withColumn("replication_factor", F.when(F.col("mobility") == "free", factor).otherwise(current))
-    )
-    return with_topic_most(planned, brokers, settings)
+    of_topics = inputs["topics"].select("cluster_id", "topic", *_TOPIC_COLUMNS)
+    joined = gathered.withColumns(targets).join(inputs["partition_load"], RUN_PARTITION, "left")
+    return joined.join(of_topics, ["cluster_id", "topic"], "left").select(*_FACTS, "configs")
 
 
-def _fixed(settings: Settings) -> Column:
-    """``cause`` (code) and ``reason`` (words) of the first cause why a partition is not free; null if it is free."""
-    is_short = F.col("pinned_brokers").isNotNull() & (F.col("usable_brokers") < F.col("replication_factor"))
-    usable, needed = plural("usable_brokers", "broker"), plural("replication_factor", "replica")
-    pin_allows = F.expr(f"concat('its pin allows only ', {usable} , ' for ', {needed})")
-    on_fenced = F.format_string("a replica on fenced broker %d", "fenced_on")
-    cannot_end = F.expr(
-        "format_string('its reassignment cannot end: broker %d is %s', moving_to.broker_id, moving_to.state)"
-    )
-    own_rule = F.lit(f"placed by its own rule {PLACEMENT_RULE}")
-    return first_cause(
-        (
-            (F.col("in_flight") & F.col("moving_to").isNotNull(), Cause.MOVE_CANNOT_END, cannot_end),
-            (F.col("in_flight"), Cause.IN_FLIGHT, F.lit("its reassignment is still running")),
-            (F.col("leader").isNull(), Cause.LEADERLESS, F.lit("leaderless")),
-            (F.size("isr") == 0, Cause.NO_IN_SYNC_REPLICA, F.lit("no in-sync replica")),
-            (F.col("fenced_on").isNotNull(), Cause.ON_FENCED_BROKER, on_fenced),
-            (is_short, Cause.PIN_TOO_SMALL, pin_allows),
-            (F.col("configs").contains(PLACEMENT_RULE), Cause.OWN_PLACEMENT_RULE, own_rule),
-            (is_excluded(settings.policy), Cause.TOPIC_EXCLUDED, F.lit("topic excluded")),
-        )
-    )
+def decide_partitions(facts: DataFrame, hosts: Hosts, settings: Settings) -> DataFrame:
+    """Partitions under the policies of their clusters, without the limits of their topics.
+
+    Parameters
+    ----------
+    facts : DataFrame
+        As from ``partition_facts``.
+    hosts : mapping
+        As from ``decide_brokers``.
+    """
+    policies, policy, columns = settings.cluster_policies(), settings.policy, [column.name for column in _ALONE]
+
+    def decide(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
+        for batch in batches:
+            yield pd.concat(
+                partition_rules.decide_partitions(rows, hosts[str(cluster_id)], policies[str(cluster_id)], policy)[
+                    columns
+                ]
+                for cluster_id, rows in batch.groupby("cluster_id", sort=True)
+            )
+
+    return facts.mapInPandas(decide, nullable_struct_of(_ALONE))
+
+
+def with_topic_most(partitions: DataFrame, hosts: Hosts, settings: Settings) -> DataFrame:
+    """Partitions with the limits of their topics; null without a policy and for pinned topics."""
+    policy = settings.policy
+    if not (policy.topic_spread or policy.topic_leader_spread):
+        return partitions.withColumns({name: F.lit(None).cast("int") for name in most_rules.COLUMNS})
+
+    def mosts(counts: pd.DataFrame) -> pd.DataFrame:
+        cluster_id = str(counts["cluster_id"].iloc[0])
+        limits = most_rules.topic_mosts(counts, hosts[cluster_id], policy)
+        return limits.assign(cluster_id=cluster_id)[["cluster_id", "topic", *most_rules.COLUMNS]]
+
+    keys = [column for column in INSTANCE.columns if column.name in ("cluster_id", "topic")]
+    counts = partitions.where("pinned_brokers IS NULL").groupBy("cluster_id", "topic", "replication_factor")
+    counted = counts.agg(F.count("*").alias("partitions")).groupBy("cluster_id")
+    limits = counted.applyInPandas(mosts, nullable_struct_of([*keys, *_MOSTS]))
+    return partitions.join(limits, ["cluster_id", "topic"], "left")
