@@ -13,10 +13,10 @@ from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow, PlanRow, TableRow, WaveRow
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.memory_placement import in_memory
+from optimizer.planning.wave_rows import schedule_cluster
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import ClusterInput, Settings
 from optimizer.solve import driver
-from optimizer.stages.plan.wave_rows import schedule_cluster
 
 R = TypeVar("R", bound=TableRow)
 

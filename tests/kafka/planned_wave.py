@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from optimizer.planning.exposed import exposure_rows
+from optimizer.planning.throttle_rows import throttle_rows
+from optimizer.planning.wave_rows import wave_rows
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import Schedule, Settings
-from optimizer.stages.plan.plan import throttle_rows
-from optimizer.stages.plan.wave_rows import wave_rows
 from sources import kafka_admin
 from tests.kafka import topics
 from tests.kafka.cluster import Cluster

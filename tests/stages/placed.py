@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 import schemas
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.memory_placement import MemoryPlacement, in_memory
+from optimizer.planning.solved_rows import small_tables
 from optimizer.settings import Settings
 from optimizer.solve import driver
-from optimizer.stages.solve import solve
 
 Rows = Sequence[Mapping[str, Any]]
 Tables = dict[str, list[tuple[Any, ...]]]
@@ -61,4 +61,4 @@ def of_process(solved: driver.Solved[MemoryPlacement]) -> Tables:
     for table, frame in solved.tables.items():
         assert {*frame.columns, "run_id"} == set(schemas.ALL[table].names)
     made = {table: frame.to_dict("records") for table, frame in solved.tables.items()}
-    return {table: in_key_order(table, rows) for table, rows in {**made, **solve.small_tables(solved)}.items()}
+    return {table: in_key_order(table, rows) for table, rows in {**made, **small_tables(solved)}.items()}

@@ -6,10 +6,10 @@ import pytest
 
 from benchmarks.rows import broker_row, partition_row
 from optimizer.planning.arrays import to_cluster
+from optimizer.planning.balance_rows import measure
 from optimizer.settings import Policy
 from optimizer.solve.findings.band_findings import band_findings
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
-from optimizer.stages.plan.balance import measure
 
 GB = 10**9
 POLICY = Policy(disk_band=0.0005, replicas_band=100, in_band=100)

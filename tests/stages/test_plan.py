@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 import schemas
 from optimizer.domain import FindingCode
 from optimizer.errors import AuditFailed
+from optimizer.planning.compared_lists import TIMES
+from optimizer.planning.wave_rows import schedule_cluster, wave_rows
 from optimizer.stages.plan import plan
-from optimizer.stages.plan.wave_rows import TIMES, schedule_cluster, wave_rows
 from optimizer.windows_setting import Window
 from schemas.spark import schema_of
 from tests.stages import small_plan

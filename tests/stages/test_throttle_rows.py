@@ -9,9 +9,10 @@ import pytest
 from optimizer.domain import WHOLE_PLAN
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from optimizer.kafka.throttle import config_entries, tool_throttles
+from optimizer.planning.compared_lists import TIMES
+from optimizer.planning.throttle_rows import throttle_rows
+from optimizer.planning.wave_rows import schedule_cluster
 from optimizer.settings import Emit, Schedule, Settings
-from optimizer.stages.plan.plan import throttle_rows
-from optimizer.stages.plan.wave_rows import TIMES, schedule_cluster
 from tests.stages import small_plan
 
 SETTINGS = Settings(schedule=Schedule(throttle_mb_per_s=10), emit=Emit())

@@ -1,30 +1,30 @@
 """Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, rack_flow, broker_waves, throttles,
 broker_balance, plan_summary, exposure, wave_findings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from optimizer.domain import NOT_LIVE, REORDERED, WHOLE_PLAN, Ints
 from optimizer.errors import AuditFailed, BallastError, ConfigError
-from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
+from optimizer.planning.arrays import PARTITION_COLUMNS
+from optimizer.planning.balance_rows import MEASURES, PLACEMENTS, measure
+from optimizer.planning.compared_lists import DEFAULT, TIMES, TOTALS, compare_lists, with_totals
 from optimizer.planning.exposed import COLUMNS as EXPOSED
 from optimizer.planning.late_waves import MOMENTS, late_rows
-from optimizer.schedule.estimate import traffic
-from optimizer.schedule.throttle_rate import common_rate, rates_per_broker
+from optimizer.planning.throttle_rows import COLUMNS as ENTRY_COLUMNS
+from optimizer.planning.throttle_rows import throttle_rows
+from optimizer.planning.wave_rows import schedule_cluster, wave_rows
 from optimizer.settings import Settings
-from optimizer.stages.plan.balance import with_balance
 from optimizer.stages.plan.exposure_tables import exposure_tables
 from optimizer.stages.plan.flow_tables import flow_tables
-from optimizer.stages.plan.summary_figures import summarise
-from optimizer.stages.plan.wave_rows import SCHEDULED, TIMES, broker_ids, schedule_cluster, to_changes, wave_rows
+from optimizer.stages.plan.summary_table import summary_table
 from optimizer.stages.shared.throttles_found import with_previous
 from optimizer.stages.stage import Frames, Refusals, Run
-from schemas.keys import PARTITION
+from schemas.keys import CLUSTER_RUN, PARTITION
 from schemas.output import (
     BROKER_BALANCE,
     BROKER_WAVES,
@@ -36,55 +36,52 @@ from schemas.output import (
     WAVE_FINDINGS,
     WAVES,
 )
-from schemas.spark import conform, schema_of, struct_of
+from schemas.planning import INSTANCE
+from schemas.spark import conform, nullable_struct_of, schema_of, struct_of
 
-# Rows of ``throttles`` without the previous value.
-ENTRIES = struct_of(column for column in THROTTLES.columns if column.name != "previous_value")
-_ENTRY_COLUMNS = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
+_INTEGERS = (*TIMES, *TOTALS)
+# Rows of ``compare_lists`` with the columns of ``with_totals``.
+_BASE = T.StructType(
+    [
+        *(field for field in nullable_struct_of(INSTANCE.columns) if field.name != "replicas"),
+        *(f for f in nullable_struct_of(PLAN.columns) if f.name not in (*INSTANCE.names, *_INTEGERS)),
+        T.StructField("in_sync_followers", T.IntegerType()),
+        *(T.StructField(name, T.LongType()) for name in _INTEGERS),
+    ]
+)
+# Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
+_SCHEDULED = T.StructType(
+    [field for field in _BASE if field.name in (*PLAN.names, *TIMES, *EXPOSED, "in_sync_followers")]
+)
+_ENTRIES = struct_of(column for column in THROTTLES.columns if column.name in ENTRY_COLUMNS)
+_MEASURED = T.StructType(
+    [
+        *schema_of(BROKER_BALANCE).fields,
+        T.StructField("accepts_replicas", T.BooleanType()),
+        T.StructField("must_empty", T.BooleanType()),
+        *(T.StructField(name, T.LongType()) for name in MEASURES),
+    ]
+)
 _NAMED = 5  # partitions in a message: more make a line too long to read
 
 
-def _default(baseline: DataFrame) -> DataFrame:
-    return baseline.select(
-        *PARTITION,
-        F.col("replicas").alias("baseline_replicas"),
-        F.col("moved_bytes").alias("default_moved_bytes"),
-        F.col("added_replicas").alias("default_added_replicas"),
-        F.col("leader_changed").alias("default_leader_changed"),
-        (F.size("replicas") == 0).alias("default_refused"),
-    )
-
-
-def _reasons(moves: DataFrame) -> DataFrame:
-    return moves.groupBy(*PARTITION).agg(F.array_sort(F.collect_set("reason")).alias("move_reasons"))
-
-
-def compare_lists(instance: DataFrame, baseline: DataFrame, proposal: DataFrame, moves: DataFrame) -> DataFrame:
-    """A row for each partition: its current, default and proposed list, the changes and their reasons; no waves yet."""
-    current, proposed = F.col("current_replicas"), F.col("proposed_replicas")
-    followers = F.array_except("isr", F.array("leader"))
-    moved = F.coalesce("move_reasons", F.array(F.lit(REORDERED)))
+def _compared(inputs: Frames) -> DataFrame:
+    """A row of ``_BASE`` for each partition."""
+    default = inputs["baseline"].select(*PARTITION, *(F.col(old).alias(new) for old, new in DEFAULT.items()))
+    reasons = inputs["moves"].groupBy(*PARTITION).agg(F.array_sort(F.collect_set("reason")).alias("move_reasons"))
     joined = (
-        instance.withColumnRenamed("replicas", "current_replicas")
-        .join(_default(baseline), PARTITION, "left")
-        .join(proposal.select(*PARTITION, F.col("replicas").alias("proposed_replicas")), PARTITION, "left")
-        .join(_reasons(moves), PARTITION, "left")
+        inputs["instance"]
+        .withColumnRenamed("replicas", "current_replicas")
+        .join(default, PARTITION, "left")
+        .join(inputs["proposal"].select(*PARTITION, F.col("replicas").alias("proposed_replicas")), PARTITION, "left")
+        .join(reasons, PARTITION, "left")
     )
-    return (
-        joined.withColumn("baseline_replicas", F.coalesce("baseline_replicas", F.array().cast("array<int>")))
-        .withColumn("proposed_replicas", F.coalesce(proposed, current))
-        .withColumn("adding_replicas", F.array_sort(F.array_except(proposed, current)))
-        .withColumn("removing_replicas", F.array_sort(F.array_except(current, proposed)))
-        .withColumn("moved_bytes", F.col("size_bytes") * F.size("adding_replicas"))
-        .withColumn("is_changed", proposed != current)
-        .withColumn("leader_changed", F.get(proposed, F.lit(0)) != F.get(current, F.lit(0)))
-        .withColumn("default_changed", (F.size("baseline_replicas") > 0) & (F.col("baseline_replicas") != current))
-        .withColumn("reason_codes", F.when(F.col("is_changed"), moved).otherwise(F.array().cast("array<string>")))
-        .withColumn("reasons", F.concat_ws(",", "reason_codes"))
-        .withColumn("in_sync_followers", F.when(F.col("leader").isNull(), 0).otherwise(F.size(followers)))
-        .withColumn("wave", F.lit(None).cast("int"))
-        .withColumns({name: F.lit(None).cast("bigint") for name in TIMES})
-    )
+    return joined.mapInPandas(_compare, _BASE)
+
+
+def _compare(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for batch in batches:
+        yield with_totals(compare_lists(batch))[_BASE.fieldNames()]
 
 
 def _with_load(hosts: DataFrame, instance: DataFrame) -> DataFrame:
@@ -108,29 +105,24 @@ def _with_capture(hosts: DataFrame, sources: DataFrame) -> DataFrame:
 
 def build(inputs: Frames, run: Run) -> Frames:
     """The tables of a plan; frames that several of them use are cached until the stage ends."""
-    base = compare_lists(inputs["instance"], inputs["baseline"], inputs["proposal"], inputs["moves"]).persist()
+    base = _compared(inputs).persist()
     hosts = _with_capture(_with_load(inputs["instance_brokers"], inputs["instance"]), inputs["sources"]).persist()
     by_cluster = hosts.groupBy("cluster_id")
 
-    changed = base.filter("is_changed").select(*SCHEDULED.fieldNames()).groupBy("cluster_id").cogroup(by_cluster)
-    scheduled = changed.applyInPandas(partial(schedule_cluster, settings=run.settings), SCHEDULED)
+    changed = base.filter("is_changed").select(*_SCHEDULED.fieldNames()).groupBy("cluster_id").cogroup(by_cluster)
+    scheduled = changed.applyInPandas(partial(schedule_cluster, settings=run.settings), _SCHEDULED)
     scheduled = scheduled.persist()
     with_waves = scheduled.groupBy("cluster_id").cogroup(by_cluster)
     waves = with_waves.applyInPandas(partial(wave_rows, settings=run.settings), schema_of(WAVES)).persist()
     flows = flow_tables(scheduled, hosts, run.settings)
-    throttles = with_waves.applyInPandas(throttle_rows, ENTRIES)
-    measured = with_balance(base, inputs["instance_brokers"], policy=run.settings.policy).persist()
+    throttles = with_waves.applyInPandas(throttle_rows, _ENTRIES)
+    measured = _with_balance(base, inputs["instance_brokers"], run.settings).persist()
     plan = base.filter("NOT is_changed").select(*PLAN.names)
     exposed = [frame.select("cluster_id", "run_id", *EXPOSED) for frame in (base.filter("NOT is_changed"), scheduled)]
     exposed_tables = exposure_tables(exposed[0].unionByName(exposed[1]), inputs["instance_brokers"], run.settings)
-    summary = summarise(
-        base,
-        measured,
-        inputs["bounds"],
-        inputs["leader_bounds"],
-        waves,
-        inputs["findings"],
-        exposed_tables["exposure"],
+    summary = summary_table(
+        base.groupBy(*CLUSTER_RUN).agg(*(F.sum(name).alias(name) for name in TOTALS)),
+        {**inputs, "measured": measured, "waves": waves, "exposure": exposed_tables["exposure"]},
     )
     wave_findings = exposed_tables["wave_findings"]
     if run.settings.schedule.windows:
@@ -146,6 +138,14 @@ def build(inputs: Frames, run: Run) -> Frames:
         "exposure": conform(exposed_tables["exposure"], EXPOSURE),
         "wave_findings": conform(wave_findings, WAVE_FINDINGS),
     }
+
+
+def _with_balance(base: DataFrame, hosts: DataFrame, settings: Settings) -> DataFrame:
+    """Rows of ``_MEASURED`` of every cluster, one task each."""
+    known = [name for name in PARTITION_COLUMNS if name != "replicas"]
+    lists = base.select("cluster_id", *known, "isr", *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
+    grouped = lists.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
+    return grouped.applyInPandas(partial(measure, policy=settings.policy), _MEASURED)
 
 
 def _late(waves: DataFrame) -> DataFrame:
@@ -187,66 +187,3 @@ def _no_order_of_copies(names: Sequence[str], settings: Settings) -> AuditFailed
         f"no order of copies keeps every disk under its limit while old and new copies exist: {named}{rest}; "
         f"lower [policy] disk_headroom (now {settings.policy.disk_headroom:g}), add disks{or_waves}"
     )
-
-
-def _lists_by_partition(rows: pd.DataFrame, column: str) -> dict[tuple[str, int], list[int]]:
-    keys = zip(rows["topic"], rows["partition"], strict=True)
-    return {(topic, int(number)): [int(b) for b in x] for (topic, number), x in zip(keys, rows[column], strict=True)}
-
-
-def _settable(entries: list[ConfigEntry], down: set[str]) -> list[ConfigEntry]:
-    """The entries without configs of brokers that are down, which nobody can set, and without empty values."""
-    return [
-        entry
-        for entry in entries
-        if entry[3] and not (entry[0] == "brokers" and entry[1] in down)
-    ]  # fmt: skip
-
-
-def _throttle_entries(rows: pd.DataFrame, ids: Ints, down: set[str]) -> Iterator[tuple[str, list[ConfigEntry]]]:
-    """Throttle entries in both styles for the partitions of ``rows``; none if no replica is copied."""
-    changes = to_changes(rows, ids)
-    load = traffic(changes, len(ids))
-    rate = int(rows["copy_bytes_per_s"].min())
-    # Also if the partitions were empty at the snapshot: they may have grown since.
-    if not changes.copies.any():
-        return
-    proposed, current = _lists_by_partition(rows, "proposed_replicas"), _lists_by_partition(rows, "current_replicas")
-    common = max(common_rate(load, copy_bytes_per_s=rate), rate)
-    yield "kafka", config_entries(tool_throttles(proposed, current), common, common)
-    rates = rates_per_broker(load, copy_bytes_per_s=rate)
-    # A follower may become the leader: without a rate it would send at full speed.
-    leader = dict(zip(ids.tolist(), np.maximum(rates.leader, rate).tolist(), strict=True))
-    follower = dict(zip(ids.tolist(), np.maximum(rates.follower, rate).tolist(), strict=True))
-    careful = careful_throttles(proposed, current)
-    yield "careful", _settable(config_entries(careful, leader, follower), down)
-
-
-def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``ENTRIES`` of one cluster; wave 0 is the whole plan at once.
-
-    Parameters
-    ----------
-    scheduled : DataFrame
-        Rows of ``SCHEDULED`` with waves.
-    hosts : DataFrame
-        Rows of ``instance_brokers``.
-    """
-    placed = scheduled[scheduled["wave"].notna()].sort_values(["topic", "partition"], kind="stable")
-    if placed.empty:
-        return pd.DataFrame(columns=ENTRIES.fieldNames())
-    ids = broker_ids(hosts)
-    down = {str(b) for b in hosts.loc[hosts["state"].isin(NOT_LIVE), "broker_id"]}
-    parts = [
-        (WHOLE_PLAN, placed),
-        *((w, placed[placed["wave"] == w]) for w in sorted({int(w) for w in placed["wave"]})),
-    ]
-    content = [
-        (wave, style, *entry)
-        for wave, rows in parts
-        for style, entries in _throttle_entries(rows, ids, down)
-        for entry in entries
-    ]
-    frame = pd.DataFrame(content, columns=_ENTRY_COLUMNS)
-    frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
-    return frame[ENTRIES.fieldNames()]

@@ -5,7 +5,6 @@ Function ``build`` lists all tables. The algorithm is in ``solve.driver``. Parti
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,6 +13,7 @@ from pyspark.sql import functions as F
 import schemas
 from optimizer.domain import Brokers
 from optimizer.planning.arrays import to_brokers
+from optimizer.planning.solved_rows import Rows, small_tables
 from optimizer.solve import driver
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.solve.spark_placement import SparkPlacement
@@ -21,41 +21,12 @@ from optimizer.stages.stage import Frames, Run
 from schemas.spark import nullable_struct_of, small_frame
 
 _LOG = logging.getLogger(__name__)
-DIGITS = 9  # decimals of a violation: more digits would be rounding errors of sums
-Rows = Iterable[Mapping[str, object]]
 
 
 def read_brokers(table: DataFrame) -> dict[str, Brokers]:
     """Brokers of each cluster, from ``instance_brokers``."""
     frame = table.toPandas()
     return {str(cluster_id): to_brokers(rows) for cluster_id, rows in frame.groupby("cluster_id", sort=True)}
-
-
-def small_tables(solved: driver.Solved[Any]) -> dict[str, Rows]:
-    """Rows of the tables that are small: ``shard_results``, ``bounds`` and ``curve``."""
-    return {"shard_results": _shard_rows(solved), "bounds": _bound_rows(solved), "curve": _curve_rows(solved)}
-
-
-def _shard_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
-    for shard in solved.shards:
-        yield {**vars(shard.status), "round": shard.round, "shard_id": shard.shard_id}
-
-
-def _bound_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
-    for cluster_id, rows in solved.bounds.rows.items():
-        yield from ({"cluster_id": cluster_id, **vars(row)} for row in rows)
-
-
-def _curve_rows(solved: driver.Solved[Any]) -> Iterator[dict[str, object]]:
-    for cluster_id, cluster in solved.clusters.items():
-        for point in cluster.progress.curve:
-            yield {
-                "cluster_id": cluster_id,
-                "move_price": point.move_price,
-                "moves": point.moves,
-                "moved_bytes": round(point.cost),
-                "violation": round(point.violation, DIGITS),
-            }
 
 
 def _frame(rows: Rows, table: str, run: Run) -> DataFrame:

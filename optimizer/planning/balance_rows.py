@@ -1,35 +1,24 @@
 """Loads, bands and broken racks of every broker: before the plan, with Kafka's default, and after the plan."""
 
-from functools import partial
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from optimizer.domain import Bands, Cluster, Ints
-from optimizer.planning.arrays import PARTITION_COLUMNS, replica_matrix, to_cluster
+from optimizer.planning.arrays import replica_matrix, to_cluster
 from optimizer.planning.crossings import COLUMNS as CROSSINGS
 from optimizer.planning.crossings import Crossings, crossings
 from optimizer.settings import Policy
 from optimizer.solve.rules.bands import bands, broker_loads, is_outside, leader_loads, replica_weights
 from optimizer.solve.rules.pins import rack_breaks
 from schemas.output import BROKER_BALANCE
-from schemas.spark import schema_of
 
 PLACEMENTS = {"before": "current_replicas", "baseline": "baseline_replicas", "after": "proposed_replicas"}
 # Measures of each broker, for the summary. A partition that breaks the rack rule counts at its first replica's broker.
 # What copies send is null before the plan, and if racks are unknown.
-MEASURED = T.StructType(
-    [
-        *schema_of(BROKER_BALANCE).fields,
-        T.StructField("accepts_replicas", T.BooleanType()),
-        T.StructField("must_empty", T.BooleanType()),
-        T.StructField("rack_violations", T.LongType()),
-        *(T.StructField(name, T.LongType()) for name in CROSSINGS),
-    ]
-)
+MEASURES = ("rack_violations", *CROSSINGS)
+COLUMNS = (*BROKER_BALANCE.names, "accepts_replicas", "must_empty", *MEASURES)
 
 
 def broken_racks(cluster: Cluster, replicas: Ints) -> Ints:
@@ -68,8 +57,10 @@ def _known(crossing: Crossings | None, name: str, n_brokers: int) -> Ints | list
     return [None] * n_brokers if crossing is None else getattr(crossing, name)
 
 
-def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) -> pd.DataFrame:
-    """Rows of ``MEASURED`` for one cluster.
+def measure(
+    partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy, placements: Collection[str] = tuple(PLACEMENTS)
+) -> pd.DataFrame:
+    """Rows of ``COLUMNS`` for one cluster.
 
     Parameters
     ----------
@@ -78,9 +69,11 @@ def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) ->
         the topic: then the current list is used.
     hosts : DataFrame
         Rows of ``instance_brokers``.
+    placements : collection of str
+        Of ``PLACEMENTS``, those to measure.
     """
     if hosts.empty:
-        return pd.DataFrame(columns=MEASURED.fieldNames())
+        return pd.DataFrame(columns=list(COLUMNS))
     cluster = to_cluster(partitions, hosts, str(hosts["cluster_id"].iloc[0]))
     cluster_bands = bands(cluster, policy)
     ordered = partitions.sort_values(["topic", "partition"], kind="stable")
@@ -97,22 +90,7 @@ def measure(partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy) ->
             None if placement == "before" else crossings(cluster, lists["before"], replicas, in_sync),
         )
         for placement, replicas in lists.items()
+        if placement in placements
     ]
     facts = hosts[["cluster_id", "run_id", "broker_id", "rack", "state", "accepts_replicas", "must_empty"]]
-    return pd.concat(rows).merge(facts, on="broker_id", validate="many_to_one")[MEASURED.fieldNames()]
-
-
-def with_balance(base: DataFrame, hosts: DataFrame, *, policy: Policy) -> DataFrame:
-    """``MEASURED`` rows of every cluster, one task each.
-
-    Parameters
-    ----------
-    base : DataFrame
-        See ``measure``; one row a partition.
-    hosts : DataFrame
-        ``instance_brokers``.
-    """
-    known = [name for name in PARTITION_COLUMNS if name != "replicas"]
-    lists = base.select("cluster_id", *known, "isr", *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
-    grouped = lists.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
-    return grouped.applyInPandas(partial(measure, policy=policy), MEASURED)
+    return pd.concat(rows).merge(facts, on="broker_id", validate="many_to_one")[list(COLUMNS)]

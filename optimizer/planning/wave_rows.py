@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import types as T
 
 from optimizer.domain import REASONS, REORDERED, Ints
 from optimizer.planning.arrays import replica_matrix
-from optimizer.planning.exposed import COLUMNS as EXPOSED
+from optimizer.planning.compared_lists import TIMES
 from optimizer.planning.late_waves import MOMENTS
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.network_room import UNKNOWN, NetworkLoad, network_room
@@ -21,22 +20,7 @@ from optimizer.schedule.wave_order import disk_limits
 from optimizer.schedule.waves import UNPLACED
 from optimizer.settings import Schedule, Settings
 from optimizer.units import NEVER_SECONDS
-from schemas.output import PLAN, WAVES
-from schemas.planning import INSTANCE
-from schemas.spark import schema_of
-
-# Of the wave: bytes per second of its copies, as planned and as requested; with windows also the moments in seconds of
-# Unix time, and the index of its window.
-TIMES = ("copy_bytes_per_s", "requested_bytes_per_s", *MOMENTS, "window")
-# Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
-SCHEDULED = T.StructType(
-    [
-        *schema_of(PLAN).fields,
-        T.StructField("in_sync_followers", T.IntegerType()),
-        *(T.StructField(name, T.LongType()) for name in TIMES),
-        *(field for field in schema_of(INSTANCE) if field.name in EXPOSED and field.name not in PLAN.names),
-    ]
-)
+from schemas.output import WAVES
 
 
 def broker_ids(hosts: pd.DataFrame) -> Ints:
@@ -45,7 +29,7 @@ def broker_ids(hosts: pd.DataFrame) -> Ints:
 
 
 def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
-    """Arrays from rows of ``SCHEDULED``, in their order."""
+    """Arrays from rows of ``compare_lists``, in their order."""
     leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
     return wave_changes_between(
         replica_matrix(rows["current_replicas"], ids),
@@ -85,7 +69,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     Parameters
     ----------
     changed : DataFrame
-        Rows of ``SCHEDULED`` without waves.
+        Rows of ``compare_lists`` without waves.
     hosts : DataFrame
         Rows of ``instance_brokers`` with ``disk_used_bytes`` and the bytes per second that brokers receive and send.
     """
@@ -149,7 +133,7 @@ def _least_total_bytes(changes: WaveChanges, wave_of: Ints, n_brokers: int) -> i
 
 
 def wave_times(placed: pd.DataFrame) -> pd.DataFrame:
-    """``TIMES`` of each wave, by its number, from rows of ``SCHEDULED`` with waves."""
+    """``TIMES`` of each wave, by its number, from rows of ``compare_lists`` with waves."""
     return placed.groupby(placed["wave"].astype("int64"))[list(TIMES)].first().astype("Int64")
 
 
@@ -170,7 +154,7 @@ def wave_parts(changes: WaveChanges, wave_of: Ints, used: Ints) -> Iterator[tupl
 
 
 def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
-    """Rows of ``waves`` of one cluster, from rows of ``SCHEDULED`` with waves."""
+    """Rows of ``waves`` of one cluster, from rows of ``compare_lists`` with waves."""
     placed = scheduled[scheduled["wave"].notna()]
     if placed.empty:
         return pd.DataFrame(columns=WAVES.names)

@@ -1,0 +1,127 @@
+"""The tables of stages solve and plan of one cluster, in this process and without Spark."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from optimizer.domain import FindingCode
+from optimizer.kafka.versions import needs_whole_min_isr
+from optimizer.planning.arrays import to_brokers, with_nulls
+from optimizer.planning.balance_rows import measure
+from optimizer.planning.compared_lists import TOTALS, compared_in_memory, with_totals
+from optimizer.planning.exposed import exposure_rows
+from optimizer.planning.finish import TABLES
+from optimizer.planning.flow_rows import flow_rows
+from optimizer.planning.late_waves import MOMENTS, late_rows
+from optimizer.planning.memory_placement import MemoryPlacement, in_memory
+from optimizer.planning.solved_rows import small_tables
+from optimizer.planning.summary_rows import SIDES, summary_rows
+from optimizer.planning.throttle_rows import throttle_rows
+from optimizer.planning.wave_rows import schedule_cluster, wave_rows
+from optimizer.settings import Settings
+from optimizer.solve import driver
+
+Tables = Mapping[str, pd.DataFrame]
+_PLACEMENTS = ("before", "after")  # Kafka's default is not part of an answer
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """The plan of one cluster.
+
+    Parameters
+    ----------
+    solved : Solved
+        Of a fleet of one cluster.
+    tables : mapping by name
+        Tables of stages solve and plan, without columns that only name cluster and run, and without Kafka's default.
+        ``compared`` has the rows of ``plan`` with the columns of ``instance``; ``measured`` those of
+        ``broker_balance`` and more.
+    """
+
+    solved: driver.Solved[MemoryPlacement]
+    tables: Tables
+
+
+def plan_in_memory(
+    instance: pd.DataFrame, hosts: pd.DataFrame, settings: Settings, *, captured_at: datetime | None = None
+) -> MemoryPlan:
+    """Solve and plan one cluster.
+
+    Parameters
+    ----------
+    instance, hosts : DataFrame
+        Rows of ``instance`` and ``instance_brokers`` of one cluster.
+    settings : Settings
+        With the cluster.
+    captured_at : datetime, optional
+        UTC, of the snapshot.
+    """
+    cluster_id = str(hosts["cluster_id"].iloc[0])
+    solved = driver.solve(in_memory(instance, {cluster_id: to_brokers(hosts)}), settings)
+    tables = {name: solved.tables[name] for name in TABLES}
+    tables |= {name: pd.DataFrame(list(rows)) for name, rows in small_tables(solved).items()}
+    loaded = with_load(hosts, instance).assign(captured_at=captured_at.timestamp() if captured_at else None)
+    compared = with_totals(compared_in_memory(instance, tables["proposal"], tables["moves"]))
+    return MemoryPlan(solved, {**tables, **_planned(compared, loaded, tables, settings, cluster_id)})
+
+
+def _planned(
+    compared: pd.DataFrame, hosts: pd.DataFrame, solved: Tables, settings: Settings, cluster_id: str
+) -> dict[str, pd.DataFrame]:
+    """The tables of stage plan."""
+    scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
+    planned = pd.concat([compared[~compared["is_changed"]], scheduled]) if len(scheduled) else compared
+    waves = wave_rows(scheduled, hosts, settings=settings)
+    lists = planned.assign(replicas=planned["current_replicas"])
+    measured = measure(lists, hosts, policy=settings.policy, placements=_PLACEMENTS)
+    version = next(cluster.kafka_version for cluster in settings.clusters if cluster.id == cluster_id)
+    exposure, findings = exposure_rows(planned, hosts, needs_whole_min_isr=needs_whole_min_isr(version))
+    tables = {
+        "compared": planned,
+        "waves": waves,
+        **flow_rows(scheduled, hosts, settings=settings),
+        "throttles": throttle_rows(scheduled, hosts),
+        "measured": measured,
+        "exposure": exposure,
+        "wave_findings": pd.concat([findings, *_late(waves, settings)], ignore_index=True),
+    }
+    return {**tables, "plan_summary": _summary(planned, {**solved, **tables})}
+
+
+def _late(waves: pd.DataFrame, settings: Settings) -> list[pd.DataFrame]:
+    if not settings.schedule.windows or waves.empty:
+        return []
+    seconds = {name: waves[name].astype("int64") // 10**9 for name in MOMENTS}
+    return [late_rows(waves.assign(**seconds))]
+
+
+def _summary(planned: pd.DataFrame, tables: Tables) -> pd.DataFrame:
+    sums = planned[list(TOTALS)].sum(min_count=1)
+    totals = {name: None if pd.isna(sums[name]) else int(sums[name]) for name in TOTALS}
+    names = ("measured", "bounds", "leader_bounds", "waves", "exposure")
+    rows = {name: records(tables[name]) for name in names}
+    unexplained = int((tables["findings"]["code"] == FindingCode.UNEXPLAINED.value).sum())
+    return pd.DataFrame(summary_rows(totals, **rows, unexplained=unexplained), columns=["figure", *SIDES], dtype=object)
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows as mappings, with None for missing values."""
+    return [{str(name): value for name, value in row.items()} for row in with_nulls(frame).to_dict("records")]
+
+
+def with_load(hosts: pd.DataFrame, instance: pd.DataFrame) -> pd.DataFrame:
+    """The brokers with what they hold, receive and send before the plan."""
+    count = instance["replicas"].map(len)
+    held = instance[["replicas", "leader", "size_bytes", "in_bytes_per_s", "out_bytes_per_s"]].assign(
+        sent=instance["out_bytes_per_s"] + (count - 1) * instance["in_bytes_per_s"]
+    )
+    rows = held.explode("replicas")
+    rows["sent"] = rows["sent"].where(rows["replicas"] == rows["leader"], 0)
+    sums = rows.groupby("replicas")[["size_bytes", "in_bytes_per_s", "sent"]].sum()
+    columns = {"size_bytes": "disk_used_bytes", "in_bytes_per_s": "in_used_bytes_per_s", "sent": "out_used_bytes_per_s"}
+    used = sums.rename(columns=columns).reindex(hosts["broker_id"]).fillna(0).astype("int64")
+    return hosts.assign(**{name: used[name].to_numpy() for name in columns.values()})

@@ -1,0 +1,149 @@
+"""The figures of the summary of one cluster: before the plan, with Kafka's default, and after the plan."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from optimizer.planning.balance_rows import PLACEMENTS
+from optimizer.planning.exposed import BROKER, NONE, RACK, SOME_BROKER, SOME_RACK
+
+AFTER, BASELINE, BEFORE = "after", "baseline", "before"
+SIDES = (*PLACEMENTS, "worst_moment")
+# The figure that counts the partitions that a loss stops.
+_FIGURE_OF_LOSS = {
+    NONE: "stopped_without_loss",
+    BROKER: "stopped_by_worst_broker",
+    RACK: "stopped_by_worst_rack",
+    SOME_BROKER: "stopped_by_some_broker",
+    SOME_RACK: "stopped_by_some_rack",
+}
+_CHANGES = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
+_SECONDS_PER_HOUR = 3600
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+# Name of a figure, its placement, and its value.
+Value = tuple[str, str, float | None]
+
+
+def summary_rows(
+    totals: Row, measured: Rows, bounds: Rows, leader_bounds: Rows, waves: Rows, exposure: Rows, *, unexplained: int
+) -> list[dict[str, Any]]:
+    """A row for each figure: ``figure`` and the columns of ``SIDES``.
+
+    Parameters
+    ----------
+    totals : mapping
+        ``compared_lists.TOTALS``.
+    measured : rows of ``balance_rows.COLUMNS``
+    bounds, leader_bounds, waves, exposure : rows of these tables
+    unexplained : int
+        Findings about partitions that stay without a reason.
+    """
+    values: Iterable[Value] = (
+        *_plan_figures(totals, bounds, waves, unexplained),
+        *_balance_figures(measured),
+        *_leader_figures(leader_bounds),
+        *_exposure_figures(exposure),
+    )
+    sides: dict[str, dict[str, float | None]] = defaultdict(lambda: dict.fromkeys(SIDES))
+    for figure, side, value in values:
+        known = [float(x) for x in (sides[figure][side], value) if x is not None]
+        sides[figure][side] = max(known, default=None)
+    return [{"figure": figure, **by_side} for figure, by_side in sides.items()]
+
+
+def _ratio(part: float | None, whole: float | None, times: float = 1.0) -> float | None:
+    """None if one is unknown, or the whole is 0."""
+    return times * part / whole if part is not None and whole is not None and whole > 0 else None
+
+
+def _sum(rows: Iterable[Row], name: str) -> int | None:
+    known = [row[name] for row in rows if row[name] is not None]
+    return sum(known) if known else None
+
+
+def _plan_figures(totals: Row, bounds: Rows, waves: Rows, unexplained: int) -> Iterator[Value]:
+    best = next((row for row in bounds if row["is_best"]), {"bound_bytes": None, "gap_percent": None})
+    moved, default_moved = totals["moved_bytes"], totals["default_moved_bytes"]
+    waves_bound = max((row["least_total_bytes"] for row in waves), default=None)
+    after = {name: totals[name] for name in (*_CHANGES, "followers_reordered")} | {
+        "unexplained": unexplained,
+        "moved_share_percent": _ratio(moved, totals["total_bytes"], 100.0),
+        "bound_bytes": best["bound_bytes"],
+        "gap_percent": best["gap_percent"],
+        "times_default": _ratio(default_moved, moved),
+        "waves": max((row["wave"] for row in waves), default=0),
+        "estimated_hours": sum(row["estimated_seconds"] for row in waves) / _SECONDS_PER_HOUR,
+        "waves_bound_bytes": waves_bound,
+        "waves_over_bound": _ratio(_sum(waves, "busiest_bytes"), waves_bound),
+    }
+    default = {name: totals[f"default_{name}"] for name in _CHANGES} | {
+        "moved_share_percent": _ratio(default_moved, totals["total_bytes"], 100.0),
+        "baseline_refused": totals["baseline_refused"],
+    }
+    before = {name: totals[name] for name in ("partitions", "min_isr_unknown")}
+    for side, figures in ((BEFORE, before), (BASELINE, default), (AFTER, after)):
+        yield from ((name, side, value) for name, value in figures.items())
+
+
+def _balance_figures(measured: Rows) -> Iterator[Value]:
+    for side in PLACEMENTS:
+        rows = [row for row in measured if row["placement"] == side]
+        if rows:
+            yield from ((name, side, value) for name, value in _balance(rows, side).items())
+
+
+def _balance(rows: Rows, side: str) -> dict[str, float | None]:
+    """Figures of the brokers in one placement."""
+    accepting = [row for row in rows if row["accepts_replicas"]]
+
+    def over_mean(name: str, extreme: Callable[[Iterable[float]], float]) -> float | None:
+        loads = [row[name] for row in accepting]
+        return _ratio(extreme(loads), sum(loads) / len(loads)) if loads else None
+
+    def spread(name: str) -> float | None:
+        counts = [row[name] for row in accepting]
+        return max(counts) - min(counts) if counts else None
+
+    return {
+        "rack_violations": _sum(rows, "rack_violations"),
+        "replicas_on_leaving_brokers": sum(row["replicas"] for row in rows if row["must_empty"]),
+        "brokers_outside_bands": sum(not row["in_band"] for row in rows),
+        "disk_max_over_mean": over_mean("disk_bytes", max),
+        "disk_min_over_mean": over_mean("disk_bytes", min),
+        "in_max_over_mean": over_mean("in_bytes_per_s", max),
+        "out_max_over_mean": over_mean("out_bytes_per_s", max),
+        "replicas_spread": spread("replicas"),
+        "leaders_spread": spread("leaders"),
+        "brokers": len(accepting),
+        "replicas": _sum(rows, "replicas"),
+        "total_bytes": _sum(rows, "disk_bytes"),
+        "cross_rack_bytes": _sum(rows, "cross_rack_bytes"),
+        "cross_rack_percent": _ratio(_sum(rows, "cross_rack_bytes"), _sum(rows, "copied_bytes"), 100.0),
+        **{
+            name: _sum(rows, name) if side == AFTER else None
+            for name in ("near_leader_bytes", "near_leader_partitions")
+        },
+    }
+
+
+def _leader_figures(leader_bounds: Rows) -> Iterator[Value]:
+    """The bounds of ``leader_bounds``, and the plan's measures; the totals count the leader changes."""
+    for row in leader_bounds:
+        yield f"{row['measure']}_bound", AFTER, row["bound"]
+        if row["measure"] != "leader_changes":
+            yield row["measure"], AFTER, row["planned"]
+
+
+def _exposure_figures(exposure: Rows) -> Iterator[Value]:
+    """Partitions that losses stop: by one loss or another, and by the worst; the busiest leader after a loss; and the
+    busiest leader of the worst wave if leaving replicas led meanwhile."""
+    for row in exposure:
+        figures = {_FIGURE_OF_LOSS[row["loss"]]: row["writes_stopped"]}
+        if row["loss"] == BROKER:
+            figures["busiest_after_broker_loss"] = row["busiest_over_mean"]
+        for figure, value in figures.items():
+            if row["moment"] in (BEFORE, AFTER):
+                yield figure, row["moment"], value
+            yield figure, "worst_moment", value
+        yield "near_leader_busiest_over_mean", AFTER, row["near_leader_busiest_over_mean"]
