@@ -47,6 +47,10 @@ class Overtaken(BallastError):
     """Another process has written the table since it was read."""
 
 
+class VersionGone(BallastError):
+    """A version of a table that cannot be read any more: a vacuum has removed its files, or Delta its log."""
+
+
 class Warehouse:
     """The Delta tables of one warehouse.
 
@@ -61,24 +65,45 @@ class Warehouse:
         self.path = str(folder) if folder else path.rstrip("/")
         self.folder = folder
 
-    def rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
-        """The current rows of a table with these column values; none if the table does not exist."""
-        delta = self._open(table)
-        return self._select(table, delta, equal).to_pylist() if delta else []
+    def rows(self, table: str, *, version: int | None = None, **equal: str | int) -> list[dict[str, Any]]:
+        """The rows of a table with these column values; none if the table does not exist.
 
-    def table(self, name: str, /, *, columns: Sequence[str] = (), **equal: str | int) -> pa.Table:
+        Parameters
+        ----------
+        version : int, optional
+            Read this version of the table; the newest by default.
+
+        Raises
+        ------
+        VersionGone
+            When this version of the table cannot be read any more.
+        """
+        rows = self._read(table, version, equal)
+        return rows.to_pylist() if rows is not None else []
+
+    def table(
+        self, name: str, /, *, columns: Sequence[str] = (), version: int | None = None, **equal: str | int
+    ) -> pa.Table:
         """``rows`` as an Arrow table, for tables with many rows; empty if the table does not exist.
 
         Parameters
         ----------
         columns : sequence of str
             Columns of the result, in this order; all columns of the contract by default.
+        version : int, optional
+            Read this version of the table; the newest by default.
+
+        Raises
+        ------
+        VersionGone
+            When this version of the table cannot be read any more.
         """
-        delta, contract = self._open(name), schemas.ALL[name]
+        contract = schemas.ALL[name]
         names = list(columns) or contract.names
         schema = pa.schema([(each, _ARROW[contract.type_of(each)]) for each in names])
+        rows = self._read(name, version, equal, names)
         # pandas accepts no lists of the type string view, which the query returns.
-        return self._select(name, delta, equal, names).cast(schema) if delta else schema.empty_table()
+        return rows.cast(schema) if rows is not None else schema.empty_table()
 
     def required_rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
         """``rows`` of a table that must exist.
@@ -155,6 +180,21 @@ class Warehouse:
             return DeltaTable(f"{self.path}/{table}", version=version)
         except TableNotFoundError:
             return None
+
+    def _read(
+        self, table: str, version: int | None, equal: Mapping[str, str | int], columns: Sequence[str] = ()
+    ) -> pa.Table | None:
+        """Rows with these values; None if the table does not exist."""
+        if version is None:
+            delta = self._open(table)
+            return self._select(table, delta, equal, columns) if delta else None
+        try:
+            return self._select(table, DeltaTable(f"{self.path}/{table}", version=version), equal, columns)
+        except BallastError:
+            raise
+        except Exception as error:  # deltalake raises Exception itself when a file of the version is gone
+            cause = " ".join(str(error).split())
+            raise VersionGone(f"version {version} of table {table} in {self.path} cannot be read: {cause}") from error
 
     def _select(
         self, table: str, delta: DeltaTable, equal: Mapping[str, str | int], columns: Sequence[str] = ()

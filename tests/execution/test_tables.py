@@ -9,7 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 import schemas
-from execution.tables import Warehouse
+from execution.tables import VersionGone, Warehouse
+from optimizer.errors import ConfigError
+from schemas.table import column
 
 INSTANCE = schemas.ALL["instance"]
 
@@ -66,3 +68,37 @@ def test_a_missing_table_is_empty(name: str, tmp_path: Path) -> None:
     table = Warehouse(str(tmp_path)).table(name)
     assert (len(table), table.column_names) == (0, schemas.ALL[name].names)
     assert not (tmp_path / name).exists()
+
+
+def remove_files(table: DeltaTable) -> None:
+    """Remove the files that only older versions need."""
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
+
+def test_an_older_version_is_read_until_its_files_are_removed(warehouse: Warehouse) -> None:
+    """The deleted row is in the version before. Afterwards, the error names the table and the version."""
+    version = warehouse.version("instance") - 1
+    old = sorted(row["partition"] for row in warehouse.rows("instance", version=version, run_id="r"))
+    assert old == [0, 1, 2]
+    table = warehouse.table("instance", columns=["partition"], version=version, run_id="r")
+    assert sorted(table["partition"].to_pylist()) == [0, 1, 2]
+    remove_files(DeltaTable(f"{warehouse.path}/instance"))
+    for read in (warehouse.rows, warehouse.table):
+        with pytest.raises(VersionGone, match=f"^version {version} of table instance in .* cannot be read: .* not f"):
+            read("instance", version=version)
+    assert len(warehouse.rows("instance", run_id="r")) == 2
+
+
+@pytest.mark.parametrize(("table", "version"), [("instance", 77), ("moves", 1)])
+def test_a_version_that_never_existed_is_gone(warehouse: Warehouse, table: str, version: int) -> None:
+    """So is the version of a missing table."""
+    with pytest.raises(VersionGone, match=f"version {version} of table {table}"):
+        warehouse.table(table, version=version)
+
+
+def test_a_version_of_another_contract_is_refused(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not reported as gone."""
+    required = replace(INSTANCE, columns=(*INSTANCE.columns, column("ticket", "string", "where it was agreed")))
+    monkeypatch.setitem(schemas.ALL, "instance", required)
+    with pytest.raises(ConfigError, match="column ticket is missing"):
+        warehouse.rows("instance", version=1)
