@@ -117,6 +117,22 @@ def verdicts_by_cluster(
     return {row["cluster_id"]: row for row in verdicts}
 
 
+def check_planned(verdict: Mapping[str, Any], *, reason: str | None) -> None:
+    """Raise ``Refused`` unless the verdict of a cluster is ``planned`` or ``nothing_to_do``.
+
+    Parameters
+    ----------
+    verdict : mapping
+        Row of ``verdicts``.
+    reason : str or None
+        Follows the verdict in the message.
+    """
+    if verdict["exit_code"] != 0:
+        run, cluster = verdict["run_id"], verdict["cluster_id"]
+        outcome = f"its verdict is {verdict['verdict']}" + (f": {reason}" if reason else "")
+        raise Refused(f"run {run!r} has no plan for cluster {cluster!r}, {outcome}")
+
+
 def last_verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The row of the last attempt for each run and cluster, sorted by run and cluster."""
     by_attempt = sorted(rows, key=lambda row: int(row["attempt"]))

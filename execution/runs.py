@@ -74,7 +74,7 @@ def _cluster_statuses(
     warehouse: Warehouse, verdicts: Iterable[Mapping[str, Any]], cluster_id: str | None
 ) -> Iterator[tuple[str, ClusterStatus]]:
     """Run id and status for each verdict, or for the verdicts of one cluster."""
-    filters = {} if cluster_id is None else {"cluster_id": cluster_id}
+    filters: dict[str, Any] = {} if cluster_id is None else {"cluster_id": cluster_id}
     approvals = defaultdict(set)
     for row in warehouse.rows("approvals", **filters):
         approvals[row["run_id"], row["cluster_id"], row["manifest_sha256"]].add(row["approved_by"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from execution import claims
-from execution.planned import Refused, load, verdicts_by_cluster
+from execution.planned import check_planned, load, verdicts_by_cluster
 from execution.tables import Warehouse
 from optimizer.units import NEVER_SECONDS, human_time
 from schemas.verdicts import PLANNED
@@ -32,7 +32,7 @@ def show(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> It
         yield from wave_times.get(cluster, ())
     if cluster_id is not None:
         # The lines above already have the reason.
-        _check_planned(last[cluster_id], reason="")
+        check_planned(last[cluster_id], reason="")
         yield from _summary(warehouse, last[cluster_id])
 
 
@@ -48,7 +48,7 @@ def as_json(warehouse: Warehouse, run_id: str, cluster_id: str) -> str:
     """
     key = {"run_id": run_id, "cluster_id": cluster_id}
     verdict = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
-    _check_planned(verdict, reason=verdict["reason"])
+    check_planned(verdict, reason=verdict["reason"])
     summary = "".join(_summary(warehouse, verdict))
     plan = load(warehouse, **key) if verdict["verdict"] == PLANNED else None
     outcome = {name: verdict[name] for name in ("verdict", "reason", "manifest_sha256")}
@@ -84,13 +84,6 @@ def _describe_time(seconds: float | None, how: str) -> str:
     if seconds is None:
         return f"not {how}"
     return f"{human_time(seconds) if seconds < NEVER_SECONDS else 'no end'} {how}"
-
-
-def _check_planned(verdict: Row, *, reason: str | None) -> None:
-    if verdict["exit_code"] != 0:
-        run, cluster = verdict["run_id"], verdict["cluster_id"]
-        outcome = f"its verdict is {verdict['verdict']}" + (f": {reason}" if reason else "")
-        raise Refused(f"run {run!r} has no plan for cluster {cluster!r}, {outcome}")
 
 
 def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:

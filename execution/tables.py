@@ -2,7 +2,7 @@
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,11 +27,28 @@ _ARROW: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "array<int>": pa.list_(pa.int32()),
     "array<string>": pa.list_(pa.string()),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
+    "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+    "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>": pa.list_(
+        pa.struct(
+            [
+                ("path", pa.string()),
+                ("capacity_bytes", pa.int64()),
+                ("used_bytes", pa.int64()),
+                ("logs", pa.int32()),
+                ("is_open", pa.bool_()),
+            ]
+        )
+    ),
 }
 
 
 class Overtaken(BallastError):
     """Another process has written the table since it was read."""
+
+
+class VersionGone(BallastError):
+    """A version of a table that cannot be read any more: a vacuum has removed its files, or Delta its log."""
 
 
 class Warehouse:
@@ -48,10 +65,45 @@ class Warehouse:
         self.path = str(folder) if folder else path.rstrip("/")
         self.folder = folder
 
-    def rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
-        """The current rows of a table with these column values; none if the table does not exist."""
-        delta = self._open(table)
-        return self._select(table, delta, equal) if delta else []
+    def rows(self, table: str, *, version: int | None = None, **equal: str | int) -> list[dict[str, Any]]:
+        """The rows of a table with these column values; none if the table does not exist.
+
+        Parameters
+        ----------
+        version : int, optional
+            Read this version of the table; the newest by default.
+
+        Raises
+        ------
+        VersionGone
+            When this version of the table cannot be read any more.
+        """
+        rows = self._read(table, version, equal)
+        return rows.to_pylist() if rows is not None else []
+
+    def table(
+        self, name: str, /, *, columns: Sequence[str] = (), version: int | None = None, **equal: str | int
+    ) -> pa.Table:
+        """``rows`` as an Arrow table, for tables with many rows; empty if the table does not exist.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns of the result, in this order; all columns of the contract by default.
+        version : int, optional
+            Read this version of the table; the newest by default.
+
+        Raises
+        ------
+        VersionGone
+            When this version of the table cannot be read any more.
+        """
+        contract = schemas.ALL[name]
+        names = list(columns) or contract.names
+        schema = pa.schema([(each, _ARROW[contract.type_of(each)]) for each in names])
+        rows = self._read(name, version, equal, names)
+        # pandas accepts no lists of the type string view, which the query returns.
+        return rows.cast(schema) if rows is not None else schema.empty_table()
 
     def required_rows(self, table: str, **equal: str | int) -> list[dict[str, Any]]:
         """``rows`` of a table that must exist.
@@ -66,7 +118,7 @@ class Warehouse:
             raise StageError(
                 f"there is no table {table} in {self.path}: give the warehouse of the run with --warehouse"
             )
-        return self._select(table, delta, equal)
+        return self._select(table, delta, equal).to_pylist()
 
     def written_at(self, table: str, run_ids: Iterable[str]) -> dict[str, datetime]:
         """When the newest rows of each run were written: the times of the table's files in Delta's log.
@@ -129,14 +181,34 @@ class Warehouse:
         except TableNotFoundError:
             return None
 
-    def _select(self, table: str, delta: DeltaTable, equal: Mapping[str, str | int]) -> list[dict[str, Any]]:
-        """Rows with these values; columns that the table of an older release lacks are None."""
-        missing = missing_columns(schemas.ALL[table], _columns(delta), self.path)
-        empty = dict.fromkeys(column.name for column in missing)
-        # Arrow's own readers fail on files that deltalake has rewritten: they reject the type string view.
+    def _read(
+        self, table: str, version: int | None, equal: Mapping[str, str | int], columns: Sequence[str] = ()
+    ) -> pa.Table | None:
+        """Rows with these values; None if the table does not exist."""
+        if version is None:
+            delta = self._open(table)
+            return self._select(table, delta, equal, columns) if delta else None
+        try:
+            return self._select(table, DeltaTable(f"{self.path}/{table}", version=version), equal, columns)
+        except BallastError:
+            raise
+        except Exception as error:  # deltalake raises Exception itself when a file of the version is gone
+            cause = " ".join(str(error).split())
+            raise VersionGone(f"version {version} of table {table} in {self.path} cannot be read: {cause}") from error
+
+    def _select(
+        self, table: str, delta: DeltaTable, equal: Mapping[str, str | int], columns: Sequence[str] = ()
+    ) -> pa.Table:
+        """Rows with these values; columns that the table of an older release lacks are null."""
+        missing = {c.name: c for c in missing_columns(schemas.ALL[table], _columns(delta), self.path)}
         condition = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
-        result = QueryBuilder().register("t", delta).execute(f"SELECT * FROM t WHERE {condition}")
-        return [{**row, **empty} for row in pa.table(result.read_all()).to_pylist()]
+        selected = ", ".join(f'"{name}"' for name in columns if name not in missing) if columns else "*"
+        # Arrow's own readers fail on files that deltalake has rewritten: they reject the type string view.
+        result = QueryBuilder().register("t", delta).execute(f"SELECT {selected or '1'} FROM t WHERE {condition}")
+        rows = pa.table(result.read_all())
+        for name in [name for name in missing if not columns or name in columns]:
+            rows = rows.append_column(name, pa.nulls(len(rows), _ARROW[missing[name].type]))
+        return rows.select(list(columns)) if columns else rows
 
     def _create(self, contract: Table) -> DeltaTable:
         path = f"{self.path}/{contract.name}"

@@ -3,15 +3,19 @@
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from optimizer import units
 
 
+def _text_of(name: str) -> str:
+    return files("optimizer.emit").joinpath("templates", name).read_text(encoding="utf-8")
+
+
 def _environment(*, html: bool) -> Environment:
     environment = Environment(
-        loader=BaseLoader(), autoescape=html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
+        loader=FunctionLoader(_text_of), autoescape=html, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters |= {
         "bytes": units.human_bytes,
@@ -27,5 +31,4 @@ def _environment(*, html: bool) -> Environment:
 
 def render(name: str, **context: Any) -> str:
     """Fill a template of the package. HTML is escaped; a name that ``context`` lacks is an error."""
-    text = files("optimizer.emit").joinpath("templates", name).read_text(encoding="utf-8")
-    return _environment(html=".html" in name).from_string(text).render(**context)
+    return _environment(html=".html" in name).get_template(name).render(**context)

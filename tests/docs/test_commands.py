@@ -7,6 +7,7 @@ import sys
 import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def executed(sample: Path) -> Path:
     """The same folder after the night in docs/reading-plans.md: approved, executed, copied, released."""
     warehouse = Warehouse(str(sample / "warehouse"))
-    plan = {"cluster_id": "sample", "run_id": "first"}
+    plan: dict[str, Any] = {"cluster_id": "sample", "run_id": "first"}
     [verdict] = warehouse.rows("verdicts", **plan)
     approval = {"approved_by": "anna", "approved_at": october(5, 9, 30), "approved_from": "desk-7"}
     warehouse.append("approvals", [plan | approval | {"manifest_sha256": verdict["manifest_sha256"]}])
