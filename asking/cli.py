@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from asking.options import add_commands
-from execution.command import run_command
+from execution.command import print_lines, run_command
 from execution.options import parser_of
 from execution.tables import Warehouse
 from optimizer.settings import Settings
@@ -13,8 +13,10 @@ from optimizer.settings import Settings
 def run(options: argparse.Namespace, settings: Settings) -> None:
     """Run the command of a command line."""
     warehouse = Warehouse(settings.storage.warehouse)
-    if options.command == "compare":
-        raise NotImplementedError(warehouse)
+    if options.command == "ask":
+        from asking.ask import ask  # the solver takes 0.5 s of CPU to load
+
+        print_lines(ask(options, warehouse))
 
 
 def main(arguments: Sequence[str]) -> int:

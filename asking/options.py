@@ -1,8 +1,12 @@
 """The options of the commands that answer questions. Uses only the standard library, as ``execution.options``."""
 
+import argparse
+import re
 from typing import Any
 
 from execution.options import Parser, add_command
+from optimizer.cluster_policy import ONLY
+from optimizer.option_parser import OptionParser
 
 COMMANDS = {
     "ask": "answer what-if questions about the plan of one cluster; changes nothing",
@@ -13,7 +17,82 @@ COMMANDS = {
 
 def add_commands(commands: Any) -> None:
     """Add the commands."""
+    _add_ask(commands)
     _add_compare(commands)
+
+
+def variant_parser() -> OptionParser:
+    """The options of one ``--variant``."""
+    parser = OptionParser(prog="ballast ask --variant", add_help=False)
+    add_question(parser)
+    return parser
+
+
+def add_question(command: argparse.ArgumentParser) -> None:
+    """Add the options of one question."""
+    policy = command.add_argument_group("requests, in addition to those of the run")
+    for name, meaning in (
+        ("--drain", "empty these brokers, e.g. 17,18"),
+        ("--keep", "do not empty these brokers, which the run drains"),
+        ("--exclude-brokers", "give these brokers no new replica"),
+        ("--demote", "move preferred leadership away from these brokers"),
+    ):
+        policy.add_argument(name, action="extend", type=_ids, default=[], metavar="IDS", help=meaning)
+    policy.add_argument("--only", choices=(*ONLY, "none"), help="fix only this; none: everything")
+    text = "any other setting of policy, solver or schedule, once; value as in TOML"
+    policy.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help=text)
+    cluster = command.add_argument_group("another cluster")
+    text = "add brokers with these unused ids; needs --like"
+    cluster.add_argument("--add-broker", action="extend", type=_ids, default=[], metavar="IDS", help=text)
+    cluster.add_argument("--like", type=int, metavar="ID", help="new brokers have the capacities of this broker")
+    text = "racks of the new brokers, one for all or one each (default: those with the least capacity)"
+    cluster.add_argument("--rack", action="extend", type=_names, default=[], metavar="RACKS", help=text)
+    text = "these brokers are dead and do not return"
+    cluster.add_argument("--lose-broker", action="extend", type=_ids, default=[], metavar="IDS", help=text)
+    text = "all brokers of these racks are dead and do not return"
+    cluster.add_argument("--lose-rack", action="extend", type=_names, default=[], metavar="RACKS", help=text)
+    for name, what in (("--load", "sizes and rates"), ("--sizes", "sizes"), ("--rates", "rates")):
+        cluster.add_argument(name, type=_factor, metavar="FACTOR", help=f"{what} times this factor")
+    cluster.add_argument("--topics", metavar="REGEX", help="only of these topics (whole name)")
+
+
+def _add_ask(commands: Any) -> None:
+    text = "Answer what-if questions: plan the cluster of a finished run again, with other requests or other facts."
+    ask = add_command(commands, "ask", COMMANDS["ask"], text)
+    ask.add_argument("--run-id", metavar="ID", help="the run (default: the last one that planned the cluster)")
+    _cluster(ask)
+    add_question(ask)
+    answers = ask.add_argument_group("answers")
+    text = "another question, in a column of this name; may be repeated"
+    answers.add_argument("--variant", action="append", default=[], metavar="'NAME: OPTIONS'", help=text)
+    answers.add_argument("--variants", metavar="FILE", help="TOML file with questions: [[variants]] name, options")
+    text = "more columns: wider bands, only what is urgent, half the bytes, no limit"
+    answers.add_argument("--alternatives", action="store_true", help=text)
+    answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
+    answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
+
+
+def _ids(text: str) -> list[int]:
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 3 or 3,7,12")
+    return [int(part) for part in text.split(",")]
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
+_MOST = 1000.0  # a factor; a larger one is most likely a mistake
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor: write a number up to {_MOST:g}, such as 1.5")
+    return factor
 
 
 def _cluster(command: Parser) -> None:

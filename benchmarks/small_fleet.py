@@ -60,7 +60,8 @@ def _checkpointed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
 def instance_frames(spark: SparkSession, clusters: Mapping[str, UnusualCluster]) -> dict[str, DataFrame]:
     """Inputs of the stages after the snapshot."""
-    rows: dict[str, list[dict[str, Any]]] = {"instance": [], "instance_brokers": [], "throttles_found": []}
+    tables = ("instance", "instance_brokers", "throttles_found", "sources")
+    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in tables}
     for name, cluster in clusters.items():
         rows["instance"] += [{**row, "cluster_id": name, "run_id": RUN} for row in cluster.partitions]
         rows["instance_brokers"] += [{**row, "cluster_id": name, "run_id": RUN} for row in cluster.brokers]

@@ -50,7 +50,7 @@ def _by_option(options: argparse.Namespace) -> Iterator[GivenKnob]:
         yield GivenKnob(section, knob, value, option_text)
 
 
-def _by_set(text: str) -> GivenKnob:
+def knob_of_set(text: str) -> GivenKnob:
     """The knob of ``--set section.key=value``. A value that is not TOML is text.
 
     Raises
@@ -75,7 +75,7 @@ def _by_set(text: str) -> GivenKnob:
 
 def given_knobs(options: argparse.Namespace, problems: Problems) -> list[GivenKnob]:
     """Every knob that the command line sets, once. A knob that is set twice is added to ``problems``."""
-    by_set = (problems.collect(partial(_by_set, text)) for text in options.set)
+    by_set = (problems.collect(partial(knob_of_set, text)) for text in options.set)
     knobs: dict[tuple[str, str], GivenKnob] = {}
     for knob in (*_by_option(options), *(knob for knob in by_set if knob)):
         first = knobs.setdefault((knob.section, knob.knob), knob)

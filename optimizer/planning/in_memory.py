@@ -11,7 +11,7 @@ from optimizer.domain import FindingCode
 from optimizer.kafka.versions import needs_whole_min_isr
 from optimizer.planning.arrays import to_brokers, with_nulls
 from optimizer.planning.balance_rows import measure
-from optimizer.planning.compared_lists import TOTALS, compared_in_memory, with_totals
+from optimizer.planning.compared_lists import TIMES, TOTALS, compared_in_memory, with_totals
 from optimizer.planning.exposed import exposure_rows
 from optimizer.planning.finish import TABLES
 from optimizer.planning.flow_rows import flow_rows
@@ -74,7 +74,9 @@ def _planned(
 ) -> dict[str, pd.DataFrame]:
     """The tables of stage plan."""
     scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
-    planned = pd.concat([compared[~compared["is_changed"]], scheduled]) if len(scheduled) else compared
+    planned = compared.astype(dict.fromkeys(("wave", *TIMES), "Int64"))
+    if len(scheduled):
+        planned = pd.concat([planned[~planned["is_changed"]], scheduled.astype({"wave": "Int64"})])
     waves = wave_rows(scheduled, hosts, settings=settings)
     lists = planned.assign(replicas=planned["current_replicas"])
     measured = measure(lists, hosts, policy=settings.policy, placements=_PLACEMENTS)

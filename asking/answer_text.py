@@ -1,0 +1,133 @@
+"""Answers as a text table: a column for each answer, a row for each figure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from asking.answer import Answer, Figures
+from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
+
+_NONE = "-"
+_FULLEST = "fullest_disk_percent"
+_ARROW = " -> "
+_SECONDS_PER_HOUR = 3600
+_SHOWN_FINDINGS = 4  # kinds of findings in a line: more make it too long to read
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table.
+
+    Parameters
+    ----------
+    name : str
+        Of the figure.
+    label : str
+    show : callable
+    is_state : bool
+        It describes the cluster, so it also has a value before the plan.
+    hidden_at_zero : bool
+        It is left out if it is 0 or unknown in every column.
+    instead_of : str
+        It is left out if this figure is known in any column.
+    """
+
+    name: str
+    label: str
+    show: Callable[[float], str]
+    is_state: bool = False
+    hidden_at_zero: bool = False
+    instead_of: str = ""
+
+
+def _hours(value: float) -> str:
+    return human_time(value * _SECONDS_PER_HOUR)
+
+
+ROWS = (
+    Row("moved_bytes", "Bytes copied", human_bytes),
+    Row("moved_share_percent", "Share of all bytes", human_percent),
+    Row("gap_percent", "Above the proven minimum", human_percent),
+    Row("cross_rack_bytes", "Bytes between racks", human_bytes),
+    Row("replicas_moved", "Replicas copied", human_count),
+    Row("leader_changes", "Preferred leaders changed", human_count),
+    Row("waves", "Waves", human_count),
+    Row("estimated_hours", "Time of the copies", _hours),
+    Row("most_hours", "  at most", _hours),
+    Row(_FULLEST, "Fullest disk", human_percent, is_state=True),
+    Row("disk_max_over_mean", "Fullest disk, over the mean", human_ratio, is_state=True, instead_of=_FULLEST),
+    Row("brokers_outside_bands", "Brokers outside bands", human_count, is_state=True),
+    Row("rack_violations", "Partitions that break the rack rule", human_count, is_state=True),
+    Row("replicas_on_leaving_brokers", "Replicas on brokers to empty", human_count, is_state=True, hidden_at_zero=True),
+    Row("offline", "Partitions offline", human_count, is_state=True, hidden_at_zero=True),
+    Row("stopped_without_loss", "Partitions that take no writes", human_count, is_state=True, hidden_at_zero=True),
+    Row("stopped_by_worst_rack", "Stopped if the worst rack fails", human_count, is_state=True),
+    Row("stopped_by_worst_broker", "Stopped if the worst broker fails", human_count, is_state=True),
+    Row("unexplained", "Partitions left without a reason", human_count, hidden_at_zero=True),
+)
+
+
+def table(stored: Figures, answers: Sequence[Answer]) -> Iterator[str]:
+    """The lines of the table: the cluster now, the plan of the run, and each answer."""
+    headings = ["", "now", "this run", *(answer.question.name for answer in answers)]
+    rows = [headings]
+    for row in _shown(stored, answers):
+        values = stored.get(row.name, (None, None))
+        now = row.show(values[0]) if row.is_state and values[0] is not None else ""
+        planned = _NONE if values[1] is None else row.show(values[1])
+        rows.append([row.label, now, planned, *(_cell(row, answer) for answer in answers)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in rows:
+        first, *others = cells
+        line = [f"{first:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))]
+        yield "  ".join(line).rstrip()
+
+
+def _shown(stored: Figures, answers: Sequence[Answer]) -> Iterator[Row]:
+    columns = [stored, *(item.figures for item in answers)]
+    for row in ROWS:
+        values = _known(row.name, columns)
+        if values and not _known(row.instead_of, columns) and (not row.hidden_at_zero or any(values)):
+            yield row
+
+
+def _known(name: str, columns: Sequence[Figures]) -> list[float]:
+    """All values of a figure that are known, before and after."""
+    return [value for figures in columns for value in figures.get(name, ()) if value is not None]
+
+
+def _cell(row: Row, answer: Answer) -> str:
+    if row.name not in answer.figures:
+        return "does not fit" if answer.shortage and row is ROWS[0] else _NONE
+    before, after = answer.figures[row.name]
+    if after is None:
+        return _NONE
+    if answer.question.changes_cluster and row.is_state and before is not None:
+        return f"{row.show(before)}{_ARROW}{row.show(after)}"
+    return row.show(after)
+
+
+def remarks(answers: Sequence[Answer]) -> Iterator[str]:
+    """Sentences below the table: what does not fit, and what stays broken."""
+    for answer in answers:
+        if answer.shortage:
+            yield f"{answer.question.name}: {answer.shortage.words()}."
+        if answer.plan:
+            counts = _stays(answer)
+            if counts:
+                yield f"{answer.question.name}: stays: {_listed(counts)}."
+
+
+def _stays(answer: Answer) -> Counter[str]:
+    assert answer.plan
+    findings = answer.plan.tables["findings"]
+    if findings.empty:
+        return Counter()
+    return Counter(findings.loc[findings["when"].isin(("after", "both")), "code"].astype(str))
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    largest = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    named = [f"{count} {code}" for code, count in largest[:_SHOWN_FINDINGS]]
+    rest = sum(count for _, count in largest[_SHOWN_FINDINGS:])
+    return ", ".join([*named, *([f"{plural(rest, 'other finding')}"] if rest else [])])

@@ -1,0 +1,164 @@
+"""The command ``ask``: questions about the plan of one cluster, and the table of their answers."""
+
+import argparse
+import json
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from asking.alternatives import alternatives
+from asking.answer import Answer, Figures, answer, figures_of
+from asking.answer_text import remarks, table
+from asking.execute_hint import execute_hint
+from asking.options import variant_parser
+from asking.question import Question, question_of
+from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
+from execution.tables import Warehouse
+from optimizer.errors import ConfigError
+from optimizer.planning.in_memory import records
+
+
+def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
+    """Lines of the answers.
+
+    Raises
+    ------
+    BallastError
+        When the run cannot be asked, or a question cannot be answered.
+    """
+    run_id = options.run_id or last_run(warehouse, options.cluster)
+    facts = read_facts(warehouse, options.cluster, run_id)
+    stored = _stored_figures(warehouse, facts)
+    questions = questions_of(options, facts, stored)
+    answers = []
+    for number, question in enumerate(questions, start=1):
+        if len(questions) > 1:
+            sys.stderr.write(f"{number} of {len(questions)}: {question.name}\n")
+        answers.append(answer(facts, question, anyway=options.anyway))
+    if options.json:
+        yield as_json(facts, stored, answers)
+        return
+    yield from as_text(facts, stored, answers)
+
+
+def questions_of(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> list[Question]:
+    """The questions of the command line, of its variants, and of a file; without any, the run itself is asked.
+
+    Raises
+    ------
+    ConfigError
+        When one is not usable.
+    """
+    own = question_of(options)
+    questions = [own] if own != question_of(variant_parser().parse_args([])) else []
+    questions += map(_variant, options.variant)
+    questions += _of_file(options.variants) if options.variants else []
+    questions += alternatives(facts, stored["moved_bytes"][1]) if options.alternatives else []
+    names = [question.name for question in questions]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ConfigError(f"two questions are called {repeated[0]!r}: give each a name of its own")
+    return questions or [own]
+
+
+def _variant(text: str) -> Question:
+    name, colon, words = text.partition(":")
+    if not (colon and name.strip()):
+        raise ConfigError(f"--variant {text!r}: write 'NAME: OPTIONS', such as 'wide: --set policy.disk_band=0.1'")
+    return question_of(variant_parser().parse_args(shlex.split(words)), name.strip())
+
+
+def _of_file(path: str) -> list[Question]:
+    """The questions of a TOML file: [[variants]] with ``name`` and ``options``."""
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"--variants {path}: {error}") from error
+    tables = content.get("variants")
+    remedy = 'write [[variants]] tables with name = "wide" and options = "--set policy.disk_band=0.1"'
+    if set(content) != {"variants"} or not isinstance(tables, list):
+        raise ConfigError(f"--variants {path}: {remedy}")
+    for table_ in tables:
+        if (
+            not isinstance(table_, dict)
+            or set(table_) != {"name", "options"}
+            or not all(isinstance(value, str) for value in table_.values())
+        ):
+            raise ConfigError(f"--variants {path}: {table_!r}: {remedy}")
+    return [_variant(f"{table_['name']}: {table_['options']}") for table_ in tables]
+
+
+def _stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
+    tables = stored_answer(warehouse, facts)
+    return figures_of({**tables, "measured": tables["broker_balance"]}, facts.brokers)
+
+
+def as_text(facts: RunFacts, stored: Figures, answers: Sequence[Answer]) -> Iterator[str]:
+    """What was asked, the table, remarks, and how to execute an answer."""
+    yield f"Cluster {facts.cluster_id}, run {facts.run_id}{_captured(facts)}. The run requests: {_requests(facts)}."
+    for item in answers:
+        named = item.question.name != item.question.words()
+        yield f"{item.question.name if named else 'Asked'}: {item.question.words()}."
+    yield ""
+    yield from table(stored, answers)
+    lines = [*remarks(answers), *filter(None, (execute_hint(facts, item.question) for item in answers))]
+    if lines:
+        yield ""
+        yield from lines
+
+
+def _captured(facts: RunFacts) -> str:
+    return f", captured {facts.captured_at:%Y-%m-%d %H:%M} UTC" if facts.captured_at else ""
+
+
+def _requests(facts: RunFacts) -> str:
+    """The requests of the run for the cluster, in the words of a question."""
+    [policy] = facts.settings.cluster_policies().values()
+    parts = [
+        f"{verb} {', '.join(map(str, ids))}"
+        for verb, ids in (
+            ("drain", policy.drain_brokers),
+            ("exclude", policy.exclude_brokers),
+            ("demote", policy.demote_brokers),
+        )
+        if ids
+    ]
+    parts += [f"only {policy.only}"] if policy.only else []
+    parts += [f"{len(policy.pins)} pins"] if policy.pins else []
+    parts += (
+        [f"replication factors of {len(policy.replication_factors)} patterns"] if policy.replication_factors else []
+    )
+    parts += [f"at most {policy.max_moved_gb:g} GB"] if policy.max_moved_gb else []
+    parts += [f"at most {policy.max_moves} moves"] if policy.max_moves else []
+    return ", ".join(parts) or "balance"
+
+
+def as_json(facts: RunFacts, stored: Figures, answers: Sequence[Answer]) -> str:
+    """One line with every figure, and the moves of each answer."""
+    return json.dumps(
+        {
+            "cluster_id": facts.cluster_id,
+            "run_id": facts.run_id,
+            "this_run": _figures(stored),
+            "answers": [_as_dict(item) for item in answers],
+        }
+    )
+
+
+def _figures(figures: Figures) -> dict[str, dict[str, float | None]]:
+    return {name: {"before": before, "after": after} for name, (before, after) in sorted(figures.items())}
+
+
+def _as_dict(item: Answer) -> dict[str, Any]:
+    tables = item.plan.tables if item.plan else {}
+    content = {name: records(tables[name]) if name in tables else [] for name in ("moves", "findings")}
+    return {
+        "name": item.question.name,
+        "asked": item.question.words(),
+        "shortage": vars(item.shortage) if item.shortage else None,
+        "figures": _figures(item.figures),
+        **content,
+    }

@@ -1,0 +1,304 @@
+"""What a question changes: requests of the policy, and the cluster itself."""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from asking.run_facts import RunFacts
+from optimizer.cluster_policy import BROKER_LISTS, ClusterPolicy
+from optimizer.configuration import build, merge
+from optimizer.errors import ConfigError
+from optimizer.given_knobs import knob_of_set
+from optimizer.planning.policy.refusals import known_of
+from optimizer.setting_checks import check_pattern
+from optimizer.settings import Settings
+from optimizer.units import plural
+
+# Settings that an answer depends on; others belong to jobs.
+_SECTIONS = ("policy", "solver", "schedule", "emit")
+_RATES = ("in_bytes_per_s", "out_bytes_per_s")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One what-if.
+
+    Parameters
+    ----------
+    name : str
+        Heading of its column.
+    added_to : mapping
+        Brokers that are added to the lists of the run, by name of ``BROKER_LISTS``.
+    keep : tuple of int
+        Brokers that are not drained any more.
+    only : str or None
+        Replaces that of the run; "" for a plan that may change everything.
+    knobs : mapping
+        Other settings, by section and knob.
+    new_brokers, like, racks :
+        Ids of new brokers; the broker whose capacities they get; one rack for all of them, or one each.
+    lost_brokers, lost_racks :
+        What is dead and does not return.
+    size_factor, rate_factor, topics :
+        Factors for sizes and rates of the topics that match the pattern; of all topics without one.
+    """
+
+    name: str = ""
+    added_to: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    keep: tuple[int, ...] = ()
+    only: str | None = None
+    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    new_brokers: tuple[int, ...] = ()
+    like: int | None = None
+    racks: tuple[str, ...] = ()
+    lost_brokers: tuple[int, ...] = ()
+    lost_racks: tuple[str, ...] = ()
+    size_factor: float = 1.0
+    rate_factor: float = 1.0
+    topics: str = ""
+
+    @property
+    def changes_cluster(self) -> bool:
+        """Whether the cluster itself differs from that of the run."""
+        return bool(self.new_brokers or self.lost_brokers or self.lost_racks) or self.changes_load
+
+    @property
+    def changes_load(self) -> bool:
+        """Whether sizes or rates differ."""
+        return (self.size_factor, self.rate_factor) != (1.0, 1.0)
+
+    @property
+    def loses(self) -> bool:
+        """Whether brokers are lost."""
+        return bool(self.lost_brokers or self.lost_racks)
+
+    def words(self) -> str:
+        """All that is asked, in words."""
+        parts = [f"{_VERBS[name]} {_listed(ids)}" for name, ids in self.added_to.items() if ids]
+        parts += [f"keep {_listed(self.keep)}"] if self.keep else []
+        parts += [f"only {self.only or 'none'}"] if self.only is not None else []
+        parts += [f"{s}.{k} = {v}" for s, knobs in self.knobs.items() for k, v in knobs.items()]
+        if self.new_brokers:
+            racks = f" in {', '.join(dict.fromkeys(self.racks))}" if self.racks else ""
+            parts.append(f"add {plural(len(self.new_brokers), 'broker')} {_listed(self.new_brokers)}{racks}")
+        parts += [f"lose broker {_listed(self.lost_brokers)}"] if self.lost_brokers else []
+        parts += [f"lose rack {', '.join(self.lost_racks)}"] if self.lost_racks else []
+        which = f" of {self.topics}" if self.topics else ""
+        if self.size_factor == self.rate_factor != 1:
+            return ", ".join([*parts, f"load{which} x {self.size_factor:g}"])
+        parts += [f"sizes{which} x {self.size_factor:g}"] if self.size_factor != 1 else []
+        parts += [f"rates{which} x {self.rate_factor:g}"] if self.rate_factor != 1 else []
+        return ", ".join(parts) or "no change"
+
+
+_VERBS = dict(zip(BROKER_LISTS, ("drain", "exclude", "demote"), strict=True))
+
+
+def _listed(ids: Sequence[int]) -> str:
+    return ", ".join(map(str, ids))
+
+
+def question_of(options: argparse.Namespace, name: str = "") -> Question:
+    """The question of a command line.
+
+    Raises
+    ------
+    ConfigError
+        When options do not belong together, or a value is not usable.
+    """
+    knobs: dict[str, dict[str, Any]] = {}
+    for text in options.set:
+        knob = knob_of_set(text)
+        if knob.section not in _SECTIONS:
+            raise ConfigError(f"{knob.option_text}: an answer does not depend on it; use {', '.join(_SECTIONS)}")
+        knobs.setdefault(knob.section, {})[knob.knob] = knob.value
+    if bool(options.add_broker) != (options.like is not None):
+        raise ConfigError("--add-broker IDS and --like ID belong together: new brokers get the capacities of --like")
+    if options.rack and not options.add_broker:
+        raise ConfigError("--rack is the rack of new brokers: also give --add-broker IDS")
+    load, sizes, rates = options.load, options.sizes, options.rates
+    if load is not None and (sizes is not None or rates is not None):
+        raise ConfigError("--load scales sizes and rates: give --load, or --sizes and --rates")
+    if options.topics:
+        check_pattern("--topics", options.topics)
+        if load is sizes is rates is None:
+            raise ConfigError("--topics chooses the topics of --load, --sizes or --rates: also give one of them")
+    question = Question(
+        added_to={
+            "drain_brokers": tuple(options.drain),
+            "exclude_brokers": tuple(options.exclude_brokers),
+            "demote_brokers": tuple(options.demote),
+        },
+        keep=tuple(options.keep),
+        only={None: None, "none": ""}.get(options.only, options.only),
+        knobs=knobs,
+        new_brokers=tuple(options.add_broker),
+        like=options.like,
+        racks=tuple(options.rack),
+        lost_brokers=tuple(options.lose_broker),
+        lost_racks=tuple(options.lose_rack),
+        size_factor=sizes if sizes is not None else load if load is not None else 1.0,
+        rate_factor=rates if rates is not None else load if load is not None else 1.0,
+        topics=options.topics or "",
+    )
+    return replace(question, name=name or question.words())
+
+
+def settings_for(facts: RunFacts, question: Question) -> Settings:
+    """The run's settings for the cluster, with the requests of the question.
+
+    The cluster's own requests and those of ``[policy]`` become one policy.
+
+    Raises
+    ------
+    ConfigError
+        When a value is not usable.
+    """
+    [requests] = facts.settings.cluster_policies().values()
+    [cluster] = facts.content["clusters"]
+    lists = {name: [*requests.brokers(name), *question.added_to.get(name, ())] for name in BROKER_LISTS}
+    not_drained = set(question.keep) - set(lists["drain_brokers"])
+    if not_drained:
+        raise ConfigError(
+            f"--keep {_listed(sorted(not_drained))}: the run does not drain it; it drains {lists['drain_brokers']}"
+        )
+    lists["drain_brokers"] = [b for b in lists["drain_brokers"] if b not in question.keep]
+    own = {**asdict(requests), **{name: sorted(set(ids)) for name, ids in lists.items()}}
+    if question.only is not None:
+        own["only"] = question.only
+    location = {name: value for name, value in cluster.items() if name not in asdict(ClusterPolicy())}
+    policy = {**facts.content["policy"], **_as_content(own)}
+    return build(merge({**facts.content, "clusters": [location], "policy": policy}, question.knobs))
+
+
+def _as_content(policy: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as a TOML file would give them."""
+    return {name: _plain(value) for name, value in policy.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return {name: _plain(item) for name, item in value.items()} if isinstance(value, Mapping) else value
+
+
+def facts_for(facts: RunFacts, question: Question) -> RunFacts:
+    """The facts about the cluster that the question describes.
+
+    Raises
+    ------
+    ConfigError
+        When a broker or rack is unknown, or the id of a new broker is used.
+    """
+    partitions, brokers = facts.partitions, facts.brokers
+    if question.new_brokers:
+        brokers = _with_new(brokers, question, facts.cluster_id)
+    if question.loses:
+        lost = _lost_ids(brokers, question, facts.cluster_id)
+        brokers = brokers.assign(state=brokers["state"].mask(brokers["broker_id"].isin(lost), "dead"))
+        partitions = _without(partitions, brokers)
+    if question.changes_load:
+        partitions = _scaled(partitions, question)
+    return replace(facts, partitions=partitions, brokers=brokers)
+
+
+def _with_new(brokers: pd.DataFrame, question: Question, cluster_id: str) -> pd.DataFrame:
+    used = sorted(set(question.new_brokers) & set(brokers["broker_id"]))
+    if used:
+        raise ConfigError(f"--add-broker {_listed(used)}: cluster {cluster_id} has it already; give an unused id")
+    template = brokers[brokers["broker_id"] == question.like]
+    if template.empty:
+        raise ConfigError(f"--like {question.like}: cluster {cluster_id} has no such broker; {_known(brokers)}")
+    racks = _racks_of_new(brokers, question, cluster_id)
+    empty = {"state": "alive", "closed_cause": None, "closed_reason": None, "holds": False}
+    dirs = _empty_dirs(template["log_dirs"].iloc[0])
+    rows = [
+        template.assign(broker_id=broker, rack=rack, log_dirs=[dirs], **empty)
+        for broker, rack in zip(question.new_brokers, racks, strict=True)
+    ]
+    return pd.concat([brokers, *rows], ignore_index=True).sort_values("broker_id").reset_index(drop=True)
+
+
+def _empty_dirs(dirs: Any) -> Any:
+    return [{**entry, "used_bytes": 0, "logs": 0, "is_open": True} for entry in dirs] if np.ndim(dirs) else None
+
+
+def _racks_of_new(brokers: pd.DataFrame, question: Question, cluster_id: str) -> list[str | None]:
+    """The racks that are given; else, one after the other, the rack with the least capacity."""
+    known, count = known_of(brokers).racks, len(question.new_brokers)
+    unknown = sorted(set(question.racks) - set(known))
+    if unknown:
+        raise ConfigError(
+            f"--rack {', '.join(unknown)}: cluster {cluster_id} has no such rack; known are {list(known)}"
+        )
+    if question.racks and len(question.racks) not in (1, count):
+        raise ConfigError(f"--rack: give one rack for all new brokers, or {count}, one each")
+    if question.racks or not known:
+        return [*question.racks] * (count if len(question.racks) == 1 else 1) or [None] * count
+    live = brokers[brokers["state"] != "dead"]
+    size = live["disk_capacity_bytes"].astype("Float64").fillna(1)
+    capacity = size.groupby(live["rack"]).sum().reindex(known).fillna(0).to_dict()
+    own = float(size[live["broker_id"] == question.like].sum()) or 1.0
+    racks: list[str | None] = []
+    for _ in range(count):
+        racks.append(min(known, key=lambda rack: (capacity[rack], rack)))
+        capacity[racks[-1]] += own
+    return racks
+
+
+def _lost_ids(brokers: pd.DataFrame, question: Question, cluster_id: str) -> list[int]:
+    known = known_of(brokers)
+    unknown = sorted(set(question.lost_brokers) - set(known.brokers))
+    if unknown:
+        raise ConfigError(
+            f"--lose-broker {_listed(unknown)}: cluster {cluster_id} has no such broker; {_known(brokers)}"
+        )
+    unknown_racks = sorted(set(question.lost_racks) - set(known.racks))
+    if unknown_racks:
+        text = f"--lose-rack {', '.join(unknown_racks)}: cluster {cluster_id} has no such rack"
+        raise ConfigError(f"{text}; known are {list(known.racks)}")
+    is_lost = brokers["broker_id"].isin(question.lost_brokers) | brokers["rack"].isin(question.lost_racks)
+    return [int(b) for b in brokers.loc[is_lost, "broker_id"]]
+
+
+def _known(brokers: pd.DataFrame) -> str:
+    return f"known are {list(known_of(brokers).brokers)}"
+
+
+def _without(partitions: pd.DataFrame, brokers: pd.DataFrame) -> pd.DataFrame:
+    """Partitions after the loss: dead brokers leave the ISR, and the first living in-sync replica of the list leads."""
+    dead = {int(b) for b in brokers.loc[brokers["state"] == "dead", "broker_id"]}
+    isr = [[int(b) for b in ids if b not in dead] for ids in partitions["isr"]]
+    elr = [[int(b) for b in ids if b not in dead] if np.ndim(ids) else None for ids in partitions["elr"]]
+    lists = partitions["controller_replicas"].where(partitions["controller_replicas"].notna(), partitions["replicas"])
+    leaders = [
+        leader if pd.isna(leader) or leader not in dead else next((int(b) for b in listed if b in in_sync), None)
+        for leader, listed, in_sync in zip(partitions["leader"], lists, isr, strict=True)
+    ]
+    columns = {"isr": isr, "elr": elr, "leader": leaders}
+    return partitions.assign(**{name: pd.Series(x, partitions.index, dtype=object) for name, x in columns.items()})
+
+
+def _scaled(partitions: pd.DataFrame, question: Question) -> pd.DataFrame:
+    """Loads in whole bytes.
+
+    Raises
+    ------
+    ConfigError
+        When the pattern matches no topic.
+    """
+    matches = {t: not question.topics or bool(re.fullmatch(question.topics, t)) for t in partitions["topic"].unique()}
+    if not any(matches.values()):
+        raise ConfigError(f"--topics {question.topics}: it matches no topic of the cluster")
+    chosen = partitions["topic"].map(matches).to_numpy(dtype=bool)
+    factors = {"size_bytes": question.size_factor, **dict.fromkeys(_RATES, question.rate_factor)}
+    columns = {
+        name: np.where(chosen, np.round(partitions[name] * factor), partitions[name]).astype(np.int64)
+        for name, factor in factors.items()
+    }
+    return partitions.assign(**columns)
