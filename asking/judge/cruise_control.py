@@ -28,7 +28,7 @@ _KEYS = re.compile(
     r'"(?:proposals|topicPartition|oldReplicas|newReplicas|goalSummary|loadAfterOptimization|summary'
     r'|optimizationResult|progress|stackTrace)"\s*:'
 )
-_PLAIN_TEXT = re.compile(r"\{\S+-\d+, oldLeader: -?\d+, \[")
+_PLAIN_TEXT = re.compile(r"\{[a-zA-Z0-9._-]{1,249}-[0-9]+, oldLeader: -?[0-9]+, \[")
 _LOOK = (
     'a proposal looks like {"topicPartition":{"partition":0,"topic":"t"},"oldLeader":1,"oldReplicas":[1],'
     '"newReplicas":[2]}'
