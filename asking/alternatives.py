@@ -7,6 +7,8 @@ from optimizer.cluster_policy import BYTES_PER_GB
 _BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
 _ANY_LOAD = 100.0  # a band this wide is never left: the largest that a policy accepts
 
+_DIGITS = 3  # after the decimal point of a limit in GB: whole MB
+
 
 def alternatives(facts: RunFacts, moved_bytes: float | None) -> list[Question]:
     """This plan; wider bands; only what is urgent; half the bytes; no limit.
@@ -24,7 +26,7 @@ def alternatives(facts: RunFacts, moved_bytes: float | None) -> list[Question]:
         Question("only urgent", knobs={"policy": dict.fromkeys(_BANDS, _ANY_LOAD)}),
     ]
     if moved_bytes:
-        half = {"max_moved_gb": moved_bytes / 2 / BYTES_PER_GB}
+        half = {"max_moved_gb": round(moved_bytes / 2 / BYTES_PER_GB, _DIGITS)}
         questions.append(Question("half the bytes", knobs={"policy": half}))
     if policy.max_moved_gb or policy.max_moves:
         questions.append(Question("no limit", knobs={"policy": {"max_moved_gb": 0.0, "max_moves": 0}}))

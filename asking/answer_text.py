@@ -10,6 +10,7 @@ from optimizer.units import human_bytes, human_count, human_percent, human_ratio
 _NONE = "-"
 _FULLEST = "fullest_disk_percent"
 _ARROW = " -> "
+NOW, PLANNED, BOTH = "now", "planned", "both"
 _SECONDS_PER_HOUR = 3600
 _SHOWN_FINDINGS = 4  # kinds of findings in a line: more make it too long to read
 
@@ -67,15 +68,51 @@ ROWS = (
 )
 
 
-def table(stored: Figures, answers: Sequence[Answer]) -> Iterator[str]:
-    """The lines of the table: the cluster now, the plan of the run, and each answer."""
-    headings = ["", "now", "this run", *(answer.question.name for answer in answers)]
-    rows = [headings]
-    for row in _shown(stored, answers):
-        values = stored.get(row.name, (None, None))
-        now = row.show(values[0]) if row.is_state and values[0] is not None else ""
-        planned = _NONE if values[1] is None else row.show(values[1])
-        rows.append([row.label, now, planned, *(_cell(row, answer) for answer in answers)])
+@dataclass(frozen=True)
+class Column:
+    """One column of the table.
+
+    Parameters
+    ----------
+    heading : str
+    figures : mapping
+        Values before and after the plan, by name.
+    side : str
+        NOW: the cluster before the plan; PLANNED: after it; BOTH: the plan is about another cluster, so states have
+        both.
+    instead : str
+        Text in the first row; for a question without a plan.
+    """
+
+    heading: str
+    figures: Figures
+    side: str
+    instead: str = ""
+
+
+def columns_of(stored: Figures, answers: Sequence[Answer]) -> list[Column]:
+    """The cluster now, the plan of the run, and each answer."""
+    return [
+        Column("now", stored, NOW),
+        Column("this run", stored, PLANNED),
+        *(
+            Column(
+                item.question.name,
+                item.figures,
+                BOTH if item.question.changes_cluster else PLANNED,
+                "" if item.plan else "does not fit",
+            )
+            for item in answers
+        ),
+    ]
+
+
+def table(columns: Sequence[Column]) -> Iterator[str]:
+    """The lines of the table."""
+    rows = [["", *(column.heading for column in columns)]]
+    for number, row in enumerate(_shown([column.figures for column in columns])):
+        cells = [column.instead if column.instead and number == 0 else _cell(row, column) for column in columns]
+        rows.append([row.label, *cells])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for cells in rows:
         first, *others = cells
@@ -83,26 +120,25 @@ def table(stored: Figures, answers: Sequence[Answer]) -> Iterator[str]:
         yield "  ".join(line).rstrip()
 
 
-def _shown(stored: Figures, answers: Sequence[Answer]) -> Iterator[Row]:
-    columns = [stored, *(item.figures for item in answers)]
+def _shown(figures: Sequence[Figures]) -> Iterator[Row]:
     for row in ROWS:
-        values = _known(row.name, columns)
-        if values and not _known(row.instead_of, columns) and (not row.hidden_at_zero or any(values)):
+        values = _known(row.name, figures)
+        if values and not _known(row.instead_of, figures) and (not row.hidden_at_zero or any(values)):
             yield row
 
 
-def _known(name: str, columns: Sequence[Figures]) -> list[float]:
+def _known(name: str, figures: Sequence[Figures]) -> list[float]:
     """All values of a figure that are known, before and after."""
-    return [value for figures in columns for value in figures.get(name, ()) if value is not None]
+    return [value for each in figures for value in each.get(name, ()) if value is not None]
 
 
-def _cell(row: Row, answer: Answer) -> str:
-    if row.name not in answer.figures:
-        return "does not fit" if answer.shortage and row is ROWS[0] else _NONE
-    before, after = answer.figures[row.name]
+def _cell(row: Row, column: Column) -> str:
+    before, after = column.figures.get(row.name, (None, None))
+    if column.side == NOW:
+        return row.show(before) if row.is_state and before is not None else ""
     if after is None:
         return _NONE
-    if answer.question.changes_cluster and row.is_state and before is not None:
+    if column.side == BOTH and row.is_state and before is not None:
         return f"{row.show(before)}{_ARROW}{row.show(after)}"
     return row.show(after)
 

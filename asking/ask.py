@@ -11,7 +11,7 @@ from typing import Any
 
 from asking.alternatives import alternatives
 from asking.answer import Answer, Figures, answer, figures_of
-from asking.answer_text import remarks, table
+from asking.answer_text import columns_of, remarks, table
 from asking.execute_hint import execute_hint
 from asking.options import variant_parser
 from asking.question import Question, question_of
@@ -31,7 +31,7 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     """
     run_id = options.run_id or last_run(warehouse, options.cluster)
     facts = read_facts(warehouse, options.cluster, run_id)
-    stored = _stored_figures(warehouse, facts)
+    stored = stored_figures(warehouse, facts)
     questions = questions_of(options, facts, stored)
     answers = []
     for number, question in enumerate(questions, start=1):
@@ -91,7 +91,7 @@ def _of_file(path: str) -> list[Question]:
     return [_variant(f"{table_['name']}: {table_['options']}") for table_ in tables]
 
 
-def _stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
+def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
     tables = stored_answer(warehouse, facts)
     return figures_of({**tables, "measured": tables["broker_balance"]}, facts.brokers)
 
@@ -103,7 +103,7 @@ def as_text(facts: RunFacts, stored: Figures, answers: Sequence[Answer]) -> Iter
         named = item.question.name != item.question.words()
         yield f"{item.question.name if named else 'Asked'}: {item.question.words()}."
     yield ""
-    yield from table(stored, answers)
+    yield from table(columns_of(stored, answers))
     lines = [*remarks(answers), *filter(None, (execute_hint(facts, item.question) for item in answers))]
     if lines:
         yield ""
@@ -142,13 +142,13 @@ def as_json(facts: RunFacts, stored: Figures, answers: Sequence[Answer]) -> str:
         {
             "cluster_id": facts.cluster_id,
             "run_id": facts.run_id,
-            "this_run": _figures(stored),
+            "this_run": figures_as_json(stored),
             "answers": [_as_dict(item) for item in answers],
         }
     )
 
 
-def _figures(figures: Figures) -> dict[str, dict[str, float | None]]:
+def figures_as_json(figures: Figures) -> dict[str, dict[str, float | None]]:
     return {name: {"before": before, "after": after} for name, (before, after) in sorted(figures.items())}
 
 
@@ -159,6 +159,6 @@ def _as_dict(item: Answer) -> dict[str, Any]:
         "name": item.question.name,
         "asked": item.question.words(),
         "shortage": vars(item.shortage) if item.shortage else None,
-        "figures": _figures(item.figures),
+        "figures": figures_as_json(item.figures),
         **content,
     }

@@ -17,6 +17,10 @@ def run(options: argparse.Namespace, settings: Settings) -> None:
         from asking.ask import ask  # the solver takes 0.5 s of CPU to load
 
         print_lines(ask(options, warehouse))
+    elif options.command == "judge":
+        from asking.judge.judge import judge
+
+        print_lines(judge(options, warehouse))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -18,6 +18,7 @@ COMMANDS = {
 def add_commands(commands: Any) -> None:
     """Add the commands."""
     _add_ask(commands)
+    _add_judge(commands)
     _add_compare(commands)
 
 
@@ -97,6 +98,23 @@ def _factor(text: str) -> float:
 
 def _cluster(command: Parser) -> None:
     command.add_argument("--cluster", required=True, metavar="ID", help="cluster of the plan")
+
+
+def _add_judge(commands: Any) -> None:
+    text = (
+        "Measure another tool's plan with the figures of a run, and compare it with Ballast's plan. It reads "
+        "reassignment JSON, the output of kafka-reassign-partitions.sh --generate, and the JSON of Cruise Control "
+        "(json=true&verbose=true)."
+    )
+    judge = add_command(commands, "judge", COMMANDS["judge"], text)
+    judge.add_argument("--run-id", required=True, metavar="ID", help="the run to compare with")
+    _cluster(judge)
+    judge.add_argument("--plan", required=True, nargs="+", metavar="FILE", help="the other tool's plan: all its files")
+    judge.add_argument(
+        "--stale-ok", action="store_true", help="judge a plan that was made for other replica lists than the run's"
+    )
+    judge.add_argument("--json", action="store_true", help="print one line of JSON")
+    judge.add_argument("--html", metavar="FILE", help="also write a page to this file")
 
 
 def _add_compare(commands: Any) -> None:

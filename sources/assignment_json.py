@@ -16,7 +16,7 @@ References
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -81,26 +81,35 @@ def is_proposed(document: JsonDocument) -> bool:
     return document.before.rfind(PROPOSED) > document.before.rfind(CURRENT)
 
 
+def document_fault(content: Mapping[str, Any]) -> str | None:
+    """Why a decoded document with the key ``partitions`` can't be read, or None if its entries can be."""
+    version = content.get("version", 1)
+    if version != 1 or isinstance(version, bool):
+        return f"format version {version!r} is not supported; the only supported version is 1"
+    return None if isinstance(content["partitions"], list) else "'partitions' is not a list"
+
+
+def has_replicas(entries: list[Any]) -> bool:
+    """Whether any entry has a replica list; other documents of Kafka's tools have partitions without them."""
+    return any(isinstance(entry, dict) and "replicas" in entry for entry in entries)
+
+
 def _assignment(document: JsonDocument) -> Iterator[Record]:
     value = document.value
     if isinstance(value, dict) and "partitions" in value and "brokers" not in value and "logDir" not in value:
-        version = value.get("version", 1)
-        if version != 1 or isinstance(version, bool):
-            reason = f"format version {version!r} is not supported; the only supported version is 1"
-            yield _malformed(document.line, reason, document.text)
-        elif not isinstance(value["partitions"], list):
-            yield _malformed(document.line, "'partitions' is not a list", document.text)
-        else:
-            yield from _entries(document, value["partitions"])
+        fault = document_fault(value)
+        if fault is not None:
+            yield _malformed(document.line, fault, document.text)
+        elif has_replicas(value["partitions"]):
+            yield from entry_records(document, value["partitions"])
     elif isinstance(value, dict) and "replicas" in value and "partition" in value:
-        yield from _entries(document, [value])
-    elif isinstance(value, list):
-        yield from _entries(document, value)
+        yield from entry_records(document, [value])
+    elif isinstance(value, list) and has_replicas(value):
+        yield from entry_records(document, value)
 
 
-def _entries(document: JsonDocument, entries: list[Any]) -> Iterator[Record]:
-    if not any(isinstance(entry, dict) and "replicas" in entry for entry in entries):
-        return
+def entry_records(document: JsonDocument, entries: list[Any]) -> Iterator[Record]:
+    """Yield one record per entry, in their order: ``assignment``, or ``malformed`` with the reason."""
     lines = document.lines_of("topic")
     bare = CURRENT not in document.before or not document.after.strip(_MARGIN)
     begun = not bare and _BEGUN.match(document.after) is not None

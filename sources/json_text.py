@@ -96,7 +96,7 @@ def documents(text: str) -> Iterator[JsonDocument]:
         start = match.end()
         line += clean.count("\n", counted, start)
         counted = start
-        value, end, error = _decode(clean, start)
+        value, end, error = decode(clean, start)
         if error is not None:
             end = _end_of_broken(clean, start)
         piece = clean[start:end]
@@ -138,11 +138,19 @@ def _refuse_constant(name: str) -> object:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_NAN_DECODER = json.JSONDecoder()
 
 
-def _decode(text: str, start: int) -> tuple[object, int, str | None]:
+def decode(text: str, start: int, *, allows_nan: bool = False) -> tuple[object, int, str | None]:
+    """The JSON value at a position, the position after it, and why it can't be decoded (None if it can).
+
+    Parameters
+    ----------
+    allows_nan : bool
+        Accept ``NaN`` and ``Infinity``, which are not JSON but which some tools write.
+    """
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = (_NAN_DECODER if allows_nan else _DECODER).raw_decode(text, start)
     except json.JSONDecodeError as error:
         return None, start, f"invalid JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     except RecursionError:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from optimizer.domain import FindingCode
+from optimizer.domain import FindingCode, Floats
 from optimizer.kafka.versions import needs_whole_min_isr
 from optimizer.planning.arrays import to_brokers, with_nulls
 from optimizer.planning.balance_rows import measure
@@ -47,7 +47,12 @@ class MemoryPlan:
 
 
 def plan_in_memory(
-    instance: pd.DataFrame, hosts: pd.DataFrame, settings: Settings, *, captured_at: datetime | None = None
+    instance: pd.DataFrame,
+    hosts: pd.DataFrame,
+    settings: Settings,
+    *,
+    captured_at: datetime | None = None,
+    also_allowed: Floats | None = None,
 ) -> MemoryPlan:
     """Solve and plan one cluster.
 
@@ -59,20 +64,37 @@ def plan_in_memory(
         With the cluster.
     captured_at : datetime, optional
         UTC, of the snapshot.
+    also_allowed : (B, D) float, optional
+        Loads that the bands also include; brokers ascend by id.
     """
     cluster_id = str(hosts["cluster_id"].iloc[0])
-    solved = driver.solve(in_memory(instance, {cluster_id: to_brokers(hosts)}), settings)
+    loads = {} if also_allowed is None else {cluster_id: also_allowed}
+    solved = driver.solve(in_memory(instance, {cluster_id: to_brokers(hosts)}), settings, also_allowed=loads)
     tables = {name: solved.tables[name] for name in TABLES}
     tables |= {name: pd.DataFrame(list(rows)) for name, rows in small_tables(solved).items()}
-    loaded = with_load(hosts, instance).assign(captured_at=captured_at.timestamp() if captured_at else None)
-    compared = with_totals(compared_in_memory(instance, tables["proposal"], tables["moves"]))
-    return MemoryPlan(solved, {**tables, **_planned(compared, loaded, tables, settings, cluster_id)})
+    return MemoryPlan(solved, {**tables, **planned_tables(instance, hosts, tables, settings, captured_at=captured_at)})
 
 
-def _planned(
-    compared: pd.DataFrame, hosts: pd.DataFrame, solved: Tables, settings: Settings, cluster_id: str
+def planned_tables(
+    instance: pd.DataFrame,
+    hosts: pd.DataFrame,
+    solved: Tables,
+    settings: Settings,
+    *,
+    captured_at: datetime | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """The tables of stage plan."""
+    """The tables of stage plan of one cluster.
+
+    Parameters
+    ----------
+    instance, hosts, settings, captured_at :
+        As for ``plan_in_memory``.
+    solved : mapping
+        ``proposal``, ``moves``, ``findings``, ``bounds`` and ``leader_bounds``.
+    """
+    cluster_id = str(hosts["cluster_id"].iloc[0])
+    hosts = with_load(hosts, instance).assign(captured_at=captured_at.timestamp() if captured_at else None)
+    compared = with_totals(compared_in_memory(instance, solved["proposal"], solved["moves"]))
     scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
     planned = compared.astype(dict.fromkeys(("wave", *TIMES), "Int64"))
     if len(scheduled):

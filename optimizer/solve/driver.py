@@ -17,7 +17,9 @@ from typing import Any, Generic
 import numpy as np
 
 from optimizer.cluster_policy import ClusterPolicy, MoveLimit
+from optimizer.domain import Floats
 from optimizer.settings import Policy, Settings
+from optimizer.solve.bounds.bound import widen
 from optimizer.solve.certificate import Bounds, bounds_of
 from optimizer.solve.findings.limit_findings import OverLimits
 from optimizer.solve.findings.shard_findings import ShardResult, shard_findings
@@ -30,6 +32,8 @@ from optimizer.solve.rules.bands import bands_for, disk_limit, load_scale
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_status import ShardStatus
 from optimizer.solve.tuning import TUNED, Tuning
+
+_NO_LOADS: Mapping[str, Floats] = {}
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,22 @@ class Solved(Generic[P]):
     bounds: Bounds
 
 
-def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]:
+def solve(
+    placement: P, settings: Settings, tuning: Tuning = TUNED, *, also_allowed: Mapping[str, Floats] = _NO_LOADS
+) -> Solved[P]:
     """Plan every cluster.
+
+    Parameters
+    ----------
+    also_allowed : mapping
+        By cluster, loads that its bands also include, (B, D): the plan may be as unbalanced as another plan is.
 
     Raises
     ------
     AssertionError
         A bug: some partitions have no order of copies, although such partitions got their old replicas back before.
     """
-    placement, clusters, shards = solve_rounds(placement, settings, tuning)
+    placement, clusters, shards = solve_rounds(placement, settings, tuning, also_allowed=also_allowed)
     placement, clusters = _restore_lists_with_dead_brokers(placement, clusters)
     placement, clusters = _reduce_to_limits(placement, clusters, settings)
     tables, left_for_disk = placement.result_tables(clusters, settings)
@@ -79,8 +90,10 @@ def solve(placement: P, settings: Settings, tuning: Tuning = TUNED) -> Solved[P]
     return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters, tuning))
 
 
-def solve_rounds(placement: P, settings: Settings, tuning: Tuning) -> tuple[P, Clusters, Sequence[ShardResult]]:
-    """Run only the rounds: no limits, tables or bounds.
+def solve_rounds(
+    placement: P, settings: Settings, tuning: Tuning, *, also_allowed: Mapping[str, Floats] = _NO_LOADS
+) -> tuple[P, Clusters, Sequence[ShardResult]]:
+    """Run only the rounds: no limits, tables or bounds. For ``also_allowed`` see ``solve``.
 
     Returns
     -------
@@ -88,6 +101,9 @@ def solve_rounds(placement: P, settings: Settings, tuning: Tuning) -> tuple[P, C
         The placement after the rounds, the clusters, and the result of every shard.
     """
     clusters = _clusters_before_rounds(placement, settings)
+    clusters = {
+        c: replace(x, bands=widen(x.bands, also_allowed[c])) if c in also_allowed else x for c, x in clusters.items()
+    }
     if any(cluster.brokers.pins or cluster.is_resized for cluster in clusters.values()):
         placement = placement.with_sized_and_pinned_lists(clusters)
         clusters = _with_current_loads(placement, clusters)

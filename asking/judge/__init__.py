@@ -1,0 +1,1 @@
+"""Another tool's plan: read, checked against a run, and measured."""

@@ -1,0 +1,202 @@
+"""The command ``judge``: another tool's plan, measured and compared with Ballast's plans for the same cluster."""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from asking.answer import Figures, figures_of
+from asking.answer_text import NOW, PLANNED, Column, table
+from asking.ask import figures_as_json, stored_figures
+from asking.judge.belongs import check_belongs
+from asking.judge.read_plan import read_plans
+from asking.judge.their_plan import TheirPlan
+from asking.question import Question, settings_for
+from asking.run_facts import RunFacts, read_facts
+from execution.tables import Warehouse
+from optimizer.audit import audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.domain import NOT_LIVE, Floats
+from optimizer.kafka.reassignment_json import format_reassignment
+from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
+from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables, records
+from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.unexplained import audit_limits
+from optimizer.settings import Settings
+from optimizer.solve.rules.bands import broker_loads, replica_weights
+from optimizer.units import human_ratio, plural
+
+THEIRS, OURS, EQUAL = "theirs", "Ballast's", "Ballast at their balance"
+_KEY = ["topic", "partition"]
+_SHOWN = 5  # violations that are printed; the rest is counted
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A plan of another tool, measured.
+
+    Parameters
+    ----------
+    theirs, ours, equal : mapping
+        Figures of their plan; of the run's plan; and of the plan that copies least among those that are as balanced
+        as theirs, at their replication factors.
+    violations : sequence of str
+        Rules that their plan breaks, one sentence each.
+    notes : sequence of str
+        What a reader must know about their plan.
+    """
+
+    theirs: Figures
+    ours: Figures
+    equal: Figures
+    violations: Sequence[str]
+    notes: Sequence[str]
+
+    def verdict(self) -> str:
+        """How their bytes compare with the least for their balance; no ratio if they leave racks broken."""
+        bytes_theirs, bytes_equal = (figures["moved_bytes"][1] for figures in (self.theirs, self.equal))
+        broken, ours = (figures["rack_violations"][1] or 0 for figures in (self.theirs, self.equal))
+        if broken > ours:
+            left = plural(round(broken - ours), "partition")
+            return f"Their plan leaves {left} on broken racks that Ballast repairs, so the bytes cannot be compared."
+        if not bytes_theirs or not bytes_equal:
+            return "One of the plans copies nothing, so there is no ratio."
+        ratio = human_ratio(bytes_theirs / bytes_equal)
+        return f"Their plan copies {ratio} what Ballast needs for a plan that is as balanced."
+
+
+def judge(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
+    """Lines of the judgement.
+
+    Raises
+    ------
+    ConfigError
+        When the plan cannot be read, or names what the cluster does not have.
+    Refused
+        When the run has no plan, or the plan was made for another state of the cluster.
+    """
+    their_plan = read_plans(options.plan)
+    facts = read_facts(warehouse, options.cluster, options.run_id)
+    judgement = judged(facts, their_plan, stored_figures(warehouse, facts), stale_ok=options.stale_ok)
+    yield _as_json(facts, judgement) if options.json else "\n".join(_as_text(facts, judgement))
+
+
+def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: bool = False) -> Judgement:
+    """Measure a plan of another tool.
+
+    Parameters
+    ----------
+    ours : mapping
+        Figures of the run's plan.
+    stale_ok : bool
+        Also judge a plan that was made for other replica lists.
+    """
+    settings = settings_for(facts, Question())
+    instance, hosts = instance_of(facts.partitions, facts.brokers, settings, facts.cluster_id)
+    hosts = hosts.assign(run_id=facts.run_id)
+    live = hosts.loc[~hosts["state"].isin(NOT_LIVE), "broker_id"]
+    belonging = check_belongs(
+        their_plan, instance, broker_ids=set(hosts["broker_id"]), live_broker_ids=set(live), stale_ok=stale_ok
+    )
+    proposal = _proposal(their_plan, instance)
+    theirs = planned_tables(instance, hosts, _as_solved(proposal), settings, captured_at=facts.captured_at)
+    at_their_factors, loads = _reached(instance, hosts, proposal)
+    equal = plan_in_memory(at_their_factors, hosts, settings, captured_at=facts.captured_at, also_allowed=loads)
+    return Judgement(
+        theirs=figures_of(theirs, hosts),
+        ours=ours,
+        equal=figures_of(equal.tables, hosts),
+        violations=_violations(instance, hosts, theirs, settings),
+        notes=belonging.notes,
+    )
+
+
+def _proposal(their_plan: TheirPlan, instance: pd.DataFrame) -> pd.DataFrame:
+    """The partitions whose list their plan changes."""
+    lists = [their_plan.partitions.get(key) for key in zip(instance["topic"], instance["partition"], strict=True)]
+    rows = [
+        (topic, partition, list(named.replicas))
+        for topic, partition, now, named in zip(*(instance[x] for x in (*_KEY, "replicas")), lists, strict=True)
+        if named is not None and list(named.replicas) != [int(b) for b in now]
+    ]
+    return pd.DataFrame(rows, columns=[*_KEY, "replicas"]).astype({"partition": instance["partition"].dtype})
+
+
+def _as_solved(proposal: pd.DataFrame) -> Tables:
+    """Their proposal as the tables of stage solve: every change is for balance, and nothing is proven."""
+    columns = {"bounds": ["is_best"], "leader_bounds": ["measure"], "findings": ["code"]}
+    empty = {name: pd.DataFrame(columns=names) for name, names in columns.items()}
+    return {**empty, "proposal": proposal, "moves": proposal[_KEY].assign(reason="balance")}
+
+
+def _reached(instance: pd.DataFrame, hosts: pd.DataFrame, proposal: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
+    """The cluster with their replication factors, and the loads of their plan, (B, D)."""
+    rows = instance.merge(proposal.rename(columns={"replicas": "their_list"}), on=_KEY, how="left")
+    lists = rows["their_list"].where(rows["their_list"].notna(), rows["replicas"])
+    is_free = rows["mobility"] == "free"
+    factor = np.where(is_free, lists.map(len), rows["replication_factor"]).astype(np.int64)
+    resized = rows.drop(columns="their_list").assign(replication_factor=factor)
+    brokers = to_brokers(hosts)
+    ordered = resized.assign(final=lists).sort_values(_KEY, kind="stable")
+    final = replica_matrix(ordered["final"], brokers.ids)
+    weights = replica_weights(to_partitions(resized, brokers.ids))
+    return resized, broker_loads(len(brokers), final, weights)
+
+
+def _violations(instance: pd.DataFrame, hosts: pd.DataFrame, theirs: Tables, settings: Settings) -> list[str]:
+    """Rules that their plan breaks, by the audit; in our waves, and with a rollback from the run's lists."""
+    changed = theirs["compared"][theirs["compared"]["is_changed"]].sort_values(_KEY, kind="stable")
+    if changed.empty:
+        return []
+    waves = [rows for _, rows in changed.groupby(changed["wave"].fillna(0))]
+    limits = replace(audit_limits(settings, str(hosts["cluster_id"].iloc[0])), max_unexplained=1.0)
+    report = audit_plan(
+        brokers=brokers_from_rows(records(hosts)),
+        partitions=partitions_from_rows(records(instance)),
+        waves=[_document(rows, "proposed_replicas") for rows in waves],
+        whole=_document(changed, "proposed_replicas"),
+        rollback=_document(changed, "current_replicas"),
+        limits=limits,
+        claims=None,
+    )
+    return [f"{each.rule}: {each.subject}: {each.detail}" for each in report.violations if not each.is_left]
+
+
+def _document(rows: pd.DataFrame, lists: str) -> str:
+    columns = zip(rows["topic"], rows["partition"], rows[lists], strict=True)
+    return format_reassignment([(topic, int(number), list(ids), None) for topic, number, ids in columns])
+
+
+def _as_text(facts: RunFacts, judgement: Judgement) -> Iterator[str]:
+    yield f"Cluster {facts.cluster_id}, run {facts.run_id}. {judgement.verdict()}"
+    yield ""
+    yield from table(
+        [
+            Column("now", judgement.ours, NOW),
+            Column(THEIRS, judgement.theirs, PLANNED),
+            Column(OURS, judgement.ours, PLANNED),
+            Column(EQUAL, judgement.equal, PLANNED),
+        ]
+    )
+    lines = [*judgement.notes, *_listed(judgement.violations)]
+    if lines:
+        yield ""
+        yield from lines
+
+
+def _listed(violations: Sequence[str]) -> Iterator[str]:
+    if violations:
+        yield f"Their plan breaks {plural(len(violations), 'rule')}:"
+        yield from (f"- {text}" for text in violations[:_SHOWN])
+        if len(violations) > _SHOWN:
+            yield f"- and {len(violations) - _SHOWN} more"
+
+
+def _as_json(facts: RunFacts, judgement: Judgement) -> str:
+    plans = {"theirs": judgement.theirs, "ours": judgement.ours, "ours_at_their_balance": judgement.equal}
+    content = {name: figures_as_json(figures) for name, figures in plans.items()}
+    key = {"cluster_id": facts.cluster_id, "run_id": facts.run_id, "verdict": judgement.verdict()}
+    texts = {"notes": list(judgement.notes), "violations": list(judgement.violations)}
+    return json.dumps({**key, **content, **texts})
