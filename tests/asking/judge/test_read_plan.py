@@ -30,7 +30,8 @@ from tests.asking.judge.plans import (
 )
 
 Read = Callable[..., TheirPlan]
-ONE_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+# The file system of a busy machine may be slow.
+ONE_FILE = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
