@@ -13,12 +13,16 @@ from asking.alternatives import alternatives
 from asking.answer import Answer, Figures, answer, figures_of
 from asking.answer_text import columns_of, remarks, table
 from asking.execute_hint import execute_hint
+from asking.how_many import how_many
 from asking.options import variant_parser
 from asking.question import Question, question_of
+from asking.retire import retire
 from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
 from execution.tables import Warehouse
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
+
+_MOST_COLUMNS = 6  # answers in the table: more make lines too long to read
 
 
 def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
@@ -32,16 +36,42 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     run_id = options.run_id or last_run(warehouse, options.cluster)
     facts = read_facts(warehouse, options.cluster, run_id)
     stored = stored_figures(warehouse, facts)
+    headline, answers = _answers(options, facts, stored)
+    if options.json:
+        yield as_json(facts, stored, answers, headline)
+        return
+    yield from as_text(facts, stored, answers[:_MOST_COLUMNS], headline)
+
+
+def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> tuple[str, Sequence[Answer]]:
+    """A sentence that answers a question about numbers or choices, and the answers of the table."""
+    _check_together(options)
+    if options.retire is not None:
+        choice = retire(facts, question_of(options), options.retire, options.of or ())
+        return choice.words(), choice.answers
+    if options.how_many_like is not None:
+        limit, survive = options.disk_below, options.survive_rack
+        need = how_many(facts, question_of(options), like=options.how_many_like, limit=limit, survive_rack=survive)
+        return need.words(), need.answers
     questions = questions_of(options, facts, stored)
     answers = []
     for number, question in enumerate(questions, start=1):
         if len(questions) > 1:
             sys.stderr.write(f"{number} of {len(questions)}: {question.name}\n")
         answers.append(answer(facts, question, anyway=options.anyway))
-    if options.json:
-        yield as_json(facts, stored, answers)
-        return
-    yield from as_text(facts, stored, answers)
+    return "", answers
+
+
+def _check_together(options: argparse.Namespace) -> None:
+    """Refuse options that belong to different questions."""
+    counts = options.how_many_like is not None
+    if counts != (options.disk_below is not None) or (options.survive_rack and not counts):
+        raise ConfigError("--how-many-like ID and --disk-below SHARE belong together; --survive-rack needs both")
+    if options.of and options.retire is None:
+        raise ConfigError("--of chooses the brokers for --retire N: also give it")
+    several = bool(options.variant or options.variants or options.alternatives)
+    if (options.retire is not None) + counts + several > 1:
+        raise ConfigError("--retire, --how-many-like and several variants are different questions: ask them one by one")
 
 
 def questions_of(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> list[Question]:
@@ -96,10 +126,12 @@ def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
     return figures_of({**tables, "measured": tables["broker_balance"]}, facts.brokers)
 
 
-def as_text(facts: RunFacts, stored: Figures, answers: Sequence[Answer]) -> Iterator[str]:
+def as_text(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "") -> Iterator[str]:
     """What was asked, the table, remarks, and how to execute an answer."""
     yield f"Cluster {facts.cluster_id}, run {facts.run_id}{_captured(facts)}. The run requests: {_requests(facts)}."
-    for item in answers:
+    if headline:
+        yield headline
+    for item in answers if not headline else ():
         named = item.question.name != item.question.words()
         yield f"{item.question.name if named else 'Asked'}: {item.question.words()}."
     yield ""
@@ -136,12 +168,13 @@ def _requests(facts: RunFacts) -> str:
     return ", ".join(parts) or "balance"
 
 
-def as_json(facts: RunFacts, stored: Figures, answers: Sequence[Answer]) -> str:
+def as_json(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "") -> str:
     """One line with every figure, and the moves of each answer."""
     return json.dumps(
         {
             "cluster_id": facts.cluster_id,
             "run_id": facts.run_id,
+            "headline": headline,
             "this_run": figures_as_json(stored),
             "answers": [_as_dict(item) for item in answers],
         }

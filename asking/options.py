@@ -69,6 +69,16 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--variants", metavar="FILE", help="TOML file with questions: [[variants]] name, options")
     text = "more columns: wider bands, only what is urgent, half the bytes, no limit"
     answers.add_argument("--alternatives", action="store_true", help=text)
+    text = "choose the brokers that are cheapest to empty, so many"
+    answers.add_argument("--retire", type=_count, metavar="N", help=text)
+    text = "--retire: choose from these brokers, e.g. 101-106,110 (default: all that accept replicas)"
+    answers.add_argument("--of", type=_ranges, metavar="IDS", help=text)
+    text = "count new brokers with the capacities of this broker; needs --disk-below"
+    answers.add_argument("--how-many-like", type=int, metavar="ID", help=text)
+    text = "--how-many-like: largest share of a disk, e.g. 0.7"
+    answers.add_argument("--disk-below", type=_share, metavar="SHARE", help=text)
+    text = "--how-many-like: also after any one rack is lost and rebuilt"
+    answers.add_argument("--survive-rack", action="store_true", help=text)
     answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
     answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
 
@@ -81,6 +91,30 @@ def _ids(text: str) -> list[int]:
 
 def _names(text: str) -> list[str]:
     return text.split(",")
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,3}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of brokers: write 3")
+    return int(text)
+
+
+def _ranges(text: str) -> list[int]:
+    """Broker ids, and ranges of them."""
+    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 101-106,110")
+    parts = [part.partition("-") for part in text.split(",")]
+    return [broker for first, _, last in parts for broker in range(int(first), int(last or first) + 1)]
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of a disk: write a number up to 1, such as 0.7")
+    return share
 
 
 _MOST = 1000.0  # a factor; a larger one is most likely a mistake

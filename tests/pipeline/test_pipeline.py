@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import schemas
+from execution.tables import Warehouse
 from optimizer import delta_tables
 from optimizer.configuration import build, merge, read_toml
 from optimizer.declared import WRITERS
@@ -29,6 +30,7 @@ from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
 from schemas.spark import conform, schema_of
 from setup.paths import HOME
+from tests.asking.same_tables import differences
 from tests.pipeline import standalone
 from tests.pipeline.aged import age
 from tests.pipeline.noting import Used
@@ -95,6 +97,12 @@ def test_a_run_makes_no_more_queries_and_commits(first: First) -> None:
     """Planning queries and committing tables cost most of a small run."""
     commits = sum(version + 1 for version in first.versions.values())
     assert (first.queries, commits) == (290, 74)
+
+
+@pytest.mark.all_only
+def test_a_question_without_a_change_has_the_tables_of_the_run(first: First) -> None:
+    """Rows of instance, solve and plan: the rules and the plan are computed again without Spark."""
+    assert differences(Warehouse(first.run.settings.storage.warehouse), "sample", RUN_ID) == []
 
 
 @pytest.mark.all_only

@@ -1,0 +1,126 @@
+"""How many brokers keep every disk below a share of its capacity, also after any one rack is lost and rebuilt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from asking.answer import Answer, answer
+from asking.question import Question, facts_for, settings_for
+from asking.run_facts import RunFacts
+from optimizer.errors import ConfigError
+from optimizer.planning.arrays import to_brokers, to_partitions
+from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.refusals import known_of
+from optimizer.solve.rules.bands import broker_loads, demand_of, reachable_means, replica_weights
+from optimizer.solve.rules.resources import DISK
+from optimizer.units import human_percent, plural
+
+MOST_ADDED = 500  # brokers; if so many do not help, the limit cannot be met by adding brokers
+_NOWHERE = ""
+
+
+@dataclass(frozen=True)
+class Need:
+    """The least number of brokers.
+
+    Parameters
+    ----------
+    count : int
+    answers : sequence of Answer
+        The plan with the new brokers, and, with ``survive_rack``, one for each lost rack.
+    limit : float
+        Share of a disk.
+    rack : str
+        Where the fullest disk is.
+    lost_rack : str
+        The loss after which it is the fullest; empty without a loss.
+    """
+
+    count: int
+    answers: Sequence[Answer]
+    limit: float
+    rack: str
+    lost_rack: str
+
+    def words(self) -> str:
+        """One sentence."""
+        fullest = max(_fullest(item) for item in self.answers)
+        when = f" after the loss of rack {self.lost_rack}" if self.lost_rack else ""
+        where = f" of rack {self.rack}" if self.rack else ""
+        need = f"{plural(self.count, 'new broker')} needed" if self.count else "No new broker is needed"
+        limit = human_percent(100 * self.limit)
+        return f"{need} for disks below {limit}: the disks{where} bind{when}, the fullest has {human_percent(fullest)}."
+
+
+def how_many(facts: RunFacts, base: Question, *, like: int, limit: float, survive_rack: bool) -> Need:
+    """Count brokers by sums first, then solve, one broker more until the plans are below the limit.
+
+    Parameters
+    ----------
+    base : Question
+        Other requests, other loads.
+    like : int
+        New brokers have the capacities of this broker; each is put into the rack with the least capacity.
+    limit : float
+        Largest share of a disk, up to 1.
+    survive_rack : bool
+        The limit also holds after any one rack is lost and rebuilt on the others.
+
+    Raises
+    ------
+    ConfigError
+        When a disk's capacity is unknown, or no number of brokers is enough.
+    """
+    lost_racks = known_of(facts.brokers).racks if survive_rack else ()
+    losses = [_NOWHERE, *lost_racks]
+    count = next((n for n in range(MOST_ADDED + 1) if _fits(facts, base, n, like, losses, limit)), None)
+    while count is not None and count <= MOST_ADDED:
+        questions = [(loss, _with(facts, base, count, like, loss)) for loss in losses]
+        answers = [(loss, answer(facts, question)) for loss, question in questions]
+        if all(item.plan and _fullest(item) < 100 * limit for _, item in answers):
+            lost_rack, fullest = max(answers, key=lambda pair: _fullest(pair[1]))
+            _, rack = _fill(facts, fullest.question)
+            return Need(count, [item for _, item in answers], limit, rack, lost_rack)
+        count += 1
+    raise ConfigError(f"--disk-below {limit:g}: {MOST_ADDED} new brokers like {like} are not enough")
+
+
+def _fits(facts: RunFacts, base: Question, count: int, like: int, losses: Sequence[str], limit: float) -> bool:
+    """Whether the mean load that brokers can reach is below the limit on every disk, after each loss."""
+    return all(_fill(facts, _with(facts, base, count, like, loss))[0] < limit for loss in losses)
+
+
+def _with(facts: RunFacts, base: Question, count: int, like: int, lost_rack: str) -> Question:
+    first = int(facts.brokers["broker_id"].max()) + 1
+    new = tuple(range(first, first + count))
+    name = f"{count} more" + (f", lose rack {lost_rack}" if lost_rack else "")
+    return replace(
+        base,
+        name=name,
+        new_brokers=(*base.new_brokers, *new),
+        like=like if count else base.like,
+        lost_racks=(*base.lost_racks, *([lost_rack] if lost_rack else [])),
+    )
+
+
+def _fill(facts: RunFacts, question: Question) -> tuple[float, str]:
+    """The largest mean share of a disk that balanced brokers reach, and its rack."""
+    settings, asked = settings_for(facts, question), facts_for(facts, question)
+    instance, hosts = instance_of(asked.partitions, asked.brokers, settings, asked.cluster_id)
+    brokers = to_brokers(hosts)
+    capacity = brokers.disk_capacity_bytes
+    if (capacity[brokers.accepts_replicas] < 0).any():
+        raise ConfigError("--disk-below needs the disk capacity of every broker: see docs/formats.md")
+    partitions = to_partitions(instance, brokers.ids)
+    loads = broker_loads(len(brokers), partitions.replicas, replica_weights(partitions))
+    means = reachable_means(brokers, demand_of(partitions), loads)[:, DISK]
+    share = np.where(brokers.accepts_replicas, means / np.maximum(capacity, 1), 0.0)
+    fullest = int(share.argmax())
+    return float(share[fullest]), brokers.rack_names[brokers.rack[fullest]] if brokers.racks_matter else _NOWHERE
+
+
+def _fullest(item: Answer) -> float:
+    """The fullest disk after the plan, in percent."""
+    value = item.figures.get("fullest_disk_percent", (None, None))[1]
+    return float("inf") if value is None else value

@@ -1,0 +1,36 @@
+"""Plans in memory are those of the stages: tables of solve and plan, for small unusual clusters of every kind."""
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.small_fleet import instance_frames, policy_fleet
+from optimizer.planning.in_memory import plan_in_memory
+from optimizer.stages.baseline import baseline
+from optimizer.stages.plan import plan
+from optimizer.stages.solve import solve
+from optimizer.stages.stage import Run
+from tests.asking.same_tables import OF_PLAN, tables_that_differ
+
+pytestmark = pytest.mark.all_only
+
+CLUSTERS = 50  # of each policy
+
+
+@pytest.mark.parametrize("policy", range(6))
+def test_a_plan_in_memory_is_that_of_the_stages(spark: SparkSession, policy: int) -> None:
+    """Fifty clusters with one policy are a fleet in the stages, and single clusters in memory."""
+    settings, clusters = policy_fleet(policy)
+    chosen = dict([*clusters.items()][:CLUSTERS])
+    run = Run(spark, "fuzz", settings, "test")
+    frames = instance_frames(spark, chosen)
+    for stage in (baseline, solve, plan):
+        frames |= {name: frame.localCheckpoint() for name, frame in stage.build(frames, run).items()}
+    stored = {name: [row.asDict(recursive=True) for row in frames[name].collect()] for name in OF_PLAN}
+    spark.catalog.clearCache()
+    for name, cluster in chosen.items():
+        instance = pd.DataFrame(cluster.partitions).assign(cluster_id=name)
+        hosts = pd.DataFrame(cluster.brokers).assign(cluster_id=name, run_id="fuzz")
+        tables = plan_in_memory(instance, hosts, settings).tables
+        of_cluster = {t: [row for row in rows if row["cluster_id"] == name] for t, rows in stored.items()}
+        assert [*tables_that_differ(of_cluster, tables)] == [], name
