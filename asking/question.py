@@ -22,6 +22,8 @@ from optimizer.units import plural
 # Settings that an answer depends on; others belong to jobs.
 _SECTIONS = ("policy", "solver", "schedule", "emit")
 _RATES = ("in_bytes_per_s", "out_bytes_per_s")
+_LOADS = ("size_bytes", *_RATES)
+_IN_WINDOWS = tuple(f"window_{name}" for name in _RATES)
 
 
 @dataclass(frozen=True)
@@ -296,9 +298,9 @@ def _scaled(partitions: pd.DataFrame, question: Question) -> pd.DataFrame:
     if not any(matches.values()):
         raise ConfigError(f"--topics {question.topics}: it matches no topic of the cluster")
     chosen = partitions["topic"].map(matches).to_numpy(dtype=bool)
-    factors = {"size_bytes": question.size_factor, **dict.fromkeys(_RATES, question.rate_factor)}
-    columns = {
-        name: np.where(chosen, np.round(partitions[name] * factor), partitions[name]).astype(np.int64)
-        for name, factor in factors.items()
-    }
-    return partitions.assign(**columns)
+    factors = {"size_bytes": question.size_factor, **dict.fromkeys((*_RATES, *_IN_WINDOWS), question.rate_factor)}
+    scaled = partitions.copy()
+    for name, factor in factors.items():
+        numbers = partitions[name].astype("Float64")
+        scaled[name] = numbers.mask(chosen, (numbers * factor).round()).astype("Int64")
+    return scaled.astype(dict.fromkeys(_LOADS, "int64"))

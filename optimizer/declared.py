@@ -52,7 +52,7 @@ _IN_ORDER = (
             "input_findings",
             "sources",
         ),
-        ("storage", "clusters", "metrics", "quality", "policy"),
+        ("storage", "clusters", "metrics", "quality", "policy", "schedule.windows"),
     ),
     Declared(
         "snapshot",

@@ -2,13 +2,14 @@
 
 import re
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, time
 from functools import cache, partial
 from zoneinfo import available_timezones
 
 from optimizer.setting_checks import Problems, refuse
 from optimizer.similar import did_you_mean
 
+DAY_SECONDS = 24 * 3600  # of a day on which the clock is not set
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # MB (10^6 bytes) per second: a rate of copies outside this range is a mistake in the unit.
 LEAST_MB_PER_S, MOST_MB_PER_S = 0.001, 10**6
@@ -16,12 +17,20 @@ LEAST_MB_PER_S, MOST_MB_PER_S = 0.001, 10**6
 FIRST_NIGHT_YEARS = range(2000, 3000)
 # Names that Python lists and that are no place: the zone of this machine, and the one of a machine that is not set up.
 _NO_ZONES = frozenset(("localtime", "Factory"))
+# Names that Python lists and Java 17 may not know, each with a name for the same time: Java leaves out the first, and
+# the second is newer than some of its releases. Spark needs them for the times of samples.
+_UNKNOWN_TO_JAVA = {"ROC": "Asia/Taipei", "America/Coyhaique": "America/Punta_Arenas"}
 
 
 @cache
 def _time_zones() -> frozenset[str]:
     """Names of the IANA database; reading them takes some 30 ms."""
-    return frozenset(available_timezones() - _NO_ZONES)
+    return frozenset(available_timezones() - _NO_ZONES - _UNKNOWN_TO_JAVA.keys())
+
+
+def _seconds(text: str) -> int:
+    moment = time.fromisoformat(text)
+    return moment.hour * 3600 + moment.minute * 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +56,16 @@ class Window:
     end: str = field(metadata={"example": '"06:00"'})
     time_zone: str = field(metadata={"example": '"Europe/Dublin"'})
     throttle_mb_per_s: float = 0.0
+
+    @property
+    def usual_seconds(self) -> int:
+        """The length by the clock; a night in which the clock is set has another one."""
+        return (_seconds(self.end) - self.start_seconds) % DAY_SECONDS or DAY_SECONDS
+
+    @property
+    def start_seconds(self) -> int:
+        """The start, in seconds after midnight."""
+        return _seconds(self.start)
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -74,6 +93,9 @@ class Window:
             refuse(f"{self.section} {name}", text, "give a time from 00:00 to 23:59, two digits each, such as 06:00")
 
     def _check_time_zone(self) -> None:
+        if self.time_zone in _UNKNOWN_TO_JAVA:
+            remedy = f"Spark may not know this name: give {_UNKNOWN_TO_JAVA[self.time_zone]}, which has the same time"
+            refuse(f"{self.section} time_zone", self.time_zone, remedy)
         if self.time_zone not in _time_zones():
             suggestion = did_you_mean(self.time_zone, _time_zones())
             remedy = f"no time zone has this name{suggestion}: give one of the IANA database, such as Europe/Dublin"

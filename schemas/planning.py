@@ -75,6 +75,18 @@ INSTANCE = Table(
             "where min_insync_replicas is set: topic, cluster or broker; null if it is unknown: exposure assumes 1",
             nullable=True,
         ),
+        column(
+            "window_in_bytes_per_s",
+            "bigint",
+            "as in_bytes_per_s, but only of samples in the windows of the schedule; null without them",
+            nullable=True,
+        ),
+        column(
+            "window_out_bytes_per_s",
+            "bigint",
+            "as out_bytes_per_s, but only of samples in the windows of the schedule; null without them",
+            nullable=True,
+        ),
     ),
     key=("topic", "partition"),
     checks=(

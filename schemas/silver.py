@@ -130,6 +130,18 @@ PARTITION_LOAD = Table(
         column("size_source", "string", "log_dirs, metric or missing"),
         column("rate_source", "string", "metric, table, topic (estimate: the topic's rate, spread by size) or missing"),
         column("samples", "bigint", "number of rate samples in the window"),
+        column(
+            "window_in_bytes_per_s",
+            "bigint",
+            "as in_bytes_per_s, but only of samples in the windows of the schedule; null without them",
+            nullable=True,
+        ),
+        column(
+            "window_out_bytes_per_s",
+            "bigint",
+            "as out_bytes_per_s, but only of samples in the windows of the schedule; null without them",
+            nullable=True,
+        ),
     ),
     key=("topic", "partition"),
     checks=(

@@ -138,10 +138,11 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def with_load(hosts: pd.DataFrame, instance: pd.DataFrame) -> pd.DataFrame:
-    """The brokers with what they hold, receive and send before the plan."""
-    count = instance["replicas"].map(len)
-    held = instance[["replicas", "leader", "size_bytes", "in_bytes_per_s", "out_bytes_per_s"]].assign(
-        sent=instance["out_bytes_per_s"] + (count - 1) * instance["in_bytes_per_s"]
+    """The brokers with what they hold, and with what they receive and send before the plan, in the windows if known."""
+    followers = instance["replicas"].map(len) - 1
+    received, consumed = (_in_windows(instance, name) for name in ("in_bytes_per_s", "out_bytes_per_s"))
+    held = instance[["replicas", "leader", "size_bytes"]].assign(
+        in_bytes_per_s=received, sent=consumed + followers * received
     )
     rows = held.explode("replicas")
     rows["sent"] = rows["sent"].where(rows["replicas"] == rows["leader"], 0)
@@ -149,3 +150,9 @@ def with_load(hosts: pd.DataFrame, instance: pd.DataFrame) -> pd.DataFrame:
     columns = {"size_bytes": "disk_used_bytes", "in_bytes_per_s": "in_used_bytes_per_s", "sent": "out_used_bytes_per_s"}
     used = sums.rename(columns=columns).reindex(hosts["broker_id"]).fillna(0).astype("int64")
     return hosts.assign(**{name: used[name].to_numpy() for name in columns.values()})
+
+
+def _in_windows(instance: pd.DataFrame, name: str) -> pd.Series:
+    """The rate in the windows of the schedule; the usual rate where no sample is in them."""
+    in_windows = instance.get(f"window_{name}", pd.Series(None, instance.index, dtype="Int64"))
+    return in_windows.astype("Int64").fillna(instance[name]).astype("int64")

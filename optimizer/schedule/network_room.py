@@ -4,6 +4,9 @@ Copies are read from leaders. Both ends of a copy have a network with a capacity
 consumers and replication use a part of it, and the copied partitions need more of it afterwards: a new replica receives
 what is produced meanwhile. What is left at the busiest end is the rate for all: rates that follow the bytes are no
 quicker (formula 26 of docs/solver.md).
+
+With windows, the use is that of their hours, where metrics have samples in them. The need of the copied partitions is
+that of all hours: a wave may end late.
 """
 
 from collections.abc import Sequence

@@ -211,12 +211,6 @@ def _lateness(slot: Slot) -> tuple[float, float]:
 
 def least_capacity(windows: Sequence[Window], copy_rates_bytes_per_s: Sequence[int]) -> tuple[int, int]:
     """Seconds and rate of the window that copies least in its usual hours, those of the clock."""
-    capacities = zip(map(_usual_seconds, windows), copy_rates_bytes_per_s, strict=True)
+    lengths = (window.usual_seconds for window in windows)
+    capacities = zip(lengths, copy_rates_bytes_per_s, strict=True)
     return min(capacities, key=lambda capacity: capacity[0] * capacity[1])
-
-
-def _usual_seconds(window: Window) -> int:
-    start, end = (datetime.combine(date.min, time.fromisoformat(text)) for text in (window.start, window.end))
-    if end <= start:
-        end += _DAY
-    return round((end - start).total_seconds())

@@ -626,7 +626,7 @@ def test_windows_are_tables_of_the_schedule(tmp_path: Path) -> None:
     }
     assert stored["first_night"] == "2026-11-27"
     readers = [name for name in NAMES if can_read(DECLARED[name].settings, "schedule", "windows")]
-    assert readers == ["solve", "plan", "emit"]
+    assert readers == ["validate", "solve", "plan", "emit"]
     option = 'schedule.windows=[{days = ["mon"], start = "22:00", end = "06:00", time_zone = "Europe/Dublin"}]'
     other = settings_from("--config", str(file), "--set", option)
     assert [window.days for window in other.schedule.windows] == [("mon",)]

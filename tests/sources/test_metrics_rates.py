@@ -1,13 +1,18 @@
 """Samples -> loads of partitions, and the names of topics."""
 
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
+from optimizer import windows_setting
+from optimizer.errors import ConfigError
 from optimizer.settings import Metrics
 from optimizer.stages.validate.metric_rates import loads_in_window
 from optimizer.stages.validate.metric_topics import resolve_topics
+from optimizer.windows_setting import DAYS, Window
 from tests.stages.tables import table
 
 START = datetime(2026, 1, 1)
@@ -111,13 +116,153 @@ def loads(spark: SparkSession) -> Rows:
 @pytest.mark.parametrize(("name", "expected"), [(name, expected) for name, _, expected in RATES])
 def test_the_load_of_a_partition(loads: Rows, name: str, expected: tuple[int | None, ...] | None) -> None:
     """Size, rates and samples of one partition, by a table of cases."""
-    assert [tuple(row)[1:] for row in loads.get(name, [])] == ([("r", "a", 0, *expected)] if expected else [])
+    rows = [("r", "a", 0, *expected, None, None)] if expected else []
+    assert [tuple(row)[1:] for row in loads.get(name, [])] == rows
 
 
 @pytest.mark.parametrize(("name", "expected"), [(name, expected) for name, _, expected in TOPIC_RATES])
 def test_the_rates_of_a_topic(loads: Rows, name: str, expected: tuple[int | None, ...]) -> None:
     """Rates and samples of a whole topic, by a table of cases: it has no size and no partition."""
-    assert [tuple(row)[1:] for row in loads[name]] == [("r", "a", None, None, *expected)]
+    assert [tuple(row)[1:] for row in loads[name]] == [("r", "a", None, None, *expected, None, None)]
+
+
+# Samples of a partition by UTC time, and its rate in the windows of a schedule.
+NIGHT = Window(days=("fri",), start="22:00", end="06:00", time_zone="UTC")
+DUBLIN = Window(days=("sat",), start="22:00", end="06:00", time_zone="Europe/Dublin")
+Times = dict[str, float]
+IN_WINDOWS: list[tuple[str, tuple[Window, ...], Times, int | None]] = [
+    (
+        "from the start of Friday night to before its end",
+        (NIGHT,),
+        {
+            "2026-11-27 21:59:59": 90, "2026-11-27 22:00:00": 1, "2026-11-28 00:00:00": 2, "2026-11-28 05:59:59": 3,
+            "2026-11-28 06:00:00": 91,
+        },
+        3,
+    ),
+    ("the night of another day is outside", (NIGHT,), {"2026-11-28 23:00:00": 1, "2026-11-27 03:00:00": 2}, None),
+    (
+        "Sunday night ends on Monday",
+        (Window(days=("sun",), start="22:00", end="06:00", time_zone="UTC"),),
+        {"2026-11-29 23:00:00": 1, "2026-11-30 05:00:00": 2, "2026-11-30 23:00:00": 90},
+        2,
+    ),
+    (
+        "a window inside a day",
+        (Window(days=("mon", "wed"), start="09:00", end="17:30", time_zone="UTC"),),
+        {"2026-11-30 09:00:00": 1, "2026-12-02 17:29:00": 2, "2026-12-01 10:00:00": 90, "2026-12-02 17:30:00": 91},
+        2,
+    ),
+    (
+        "equal times are a whole day",
+        (Window(days=("sat",), start="12:00", end="12:00", time_zone="UTC"),),
+        {"2026-11-28 12:00:00": 1, "2026-11-29 11:59:00": 2, "2026-11-28 11:59:00": 90, "2026-11-29 12:00:00": 91},
+        2,
+    ),
+    (
+        "in summer Dublin's night begins at 21:00 UTC",
+        (DUBLIN,),
+        {"2026-07-04 20:59:00": 90, "2026-07-04 21:00:00": 1, "2026-07-05 04:59:00": 2, "2026-07-05 05:00:00": 91},
+        2,
+    ),
+    (
+        "summer time ends in the night, which lasts nine hours",
+        (DUBLIN,),
+        {"2026-10-24 20:59:00": 90, "2026-10-24 21:00:00": 1, "2026-10-25 05:59:00": 2, "2026-10-25 06:00:00": 91},
+        2,
+    ),
+    (
+        "the local day counts, not that of UTC",
+        (Window(days=("mon",), start="00:00", end="02:00", time_zone="Asia/Tokyo"),),
+        {"2026-11-29 15:00:00": 1, "2026-11-29 16:59:00": 2, "2026-11-30 00:00:00": 90, "2026-11-29 17:00:00": 91},
+        2,
+    ),
+    (
+        "the busiest of several windows counts",
+        (NIGHT, Window(days=("sat",), start="09:00", end="10:00", time_zone="UTC")),
+        {"2026-11-27 23:00:00": 5, "2026-11-28 09:30:00": 7, "2026-11-28 12:00:00": 90},
+        7,
+    ),
+]  # fmt: skip
+# The same instants with several series: Friday 21:00, 22:00, 23:00 and 24:00 are minutes 0, 60, 120 and 180 of START.
+START_OF_SERIES = datetime(2026, 11, 27, 21)
+IN_SERIES: list[tuple[str, list[Sample], tuple[int | None, int | None]]] = [
+    (
+        "a counter's rate has the time of its later sample",
+        [("in_bytes_total", "a", 0, 1, m, v) for m, v in ((-60, 0.0), (0, 7200e3), (60, 7200e3 + 3600.0))],
+        (1, None),
+    ),
+    (
+        "both rates, each of its own samples",
+        [("in_bytes_per_s", "a", 0, None, 60, 4.0), ("out_bytes_per_s", "a", 0, None, 0, 9.0)],
+        (4, None),
+    ),
+    (
+        "the largest of a partition's brokers",
+        [("out_bytes_per_s", "a", 0, b, 60 * b, 10.0 - b) for b in (1, 2)],
+        (None, 9),
+    ),
+    (
+        "the sum of a topic's brokers",
+        [("in_bytes_per_s", "a", None, b, m, v) for b in (1, 2) for m, v in ((0, 90.0), (60, 2.0 + b))],
+        (7, None),
+    ),
+    ("samples without a time are in no window", [("in_bytes_per_s", "a", 0, 1, None, 4.0)], (None, None)),
+]
+
+
+@pytest.mark.parametrize("windows", {windows: None for _, windows, _, _ in IN_WINDOWS}, ids=str)
+def test_rates_in_the_windows_of_the_schedule(spark: SparkSession, windows: tuple[Window, ...]) -> None:
+    """The percentile of the samples in each window, the largest of the windows; null without a sample in them."""
+    cases = [(name, times, expected) for name, given, times, expected in IN_WINDOWS if given == windows]
+    samples = [
+        (name, "r", "f", line, "in_bytes_per_s", "a", 0, None, datetime.fromisoformat(f"{at}+00:00"), float(value))
+        for name, times, _ in cases
+        for line, (at, value) in enumerate(times.items())
+    ]
+    settings = Metrics(rate_percentile=100)
+    made = loads_in_window(table(spark, "bronze_metrics", samples), settings, windows).collect()
+    assert {row.cluster_id: row.window_in_bytes_per_s for row in made} == {name: rate for name, _, rate in cases}
+    assert {row.cluster_id: row.in_bytes_per_s for row in made} == {
+        name: max(times.values()) for name, times, _ in cases
+    }
+
+
+def test_rates_of_brokers_in_a_window(spark: SparkSession) -> None:
+    """Several series of a partition or topic in one window, by a table of cases."""
+    shift = F.col("observed_at") + F.lit(START_OF_SERIES - START)
+    samples = _samples(spark, {name: samples for name, samples, _ in IN_SERIES}).withColumn("observed_at", shift)
+    made = loads_in_window(samples, Metrics(rate_percentile=100), (NIGHT,)).collect()
+    assert {row.cluster_id: (row.window_in_bytes_per_s, row.window_out_bytes_per_s) for row in made} == {
+        name: rates for name, _, rates in IN_SERIES
+    }
+
+
+def test_a_percentile_in_a_window_is_that_of_its_samples(spark: SparkSession) -> None:
+    """Percentile 50 of 1, 2 and 9 at night; the larger ones of the day are not among them."""
+    values = {60: 1.0, 120: 2.0, 180: 9.0, 0: 50.0, -60: 60.0, -120: 70.0, -180: 80.0}
+    samples = _samples(spark, {"c": [("in_bytes_per_s", "a", 0, None, m, v) for m, v in values.items()]})
+    shifted = samples.withColumn("observed_at", F.col("observed_at") + F.lit(START_OF_SERIES - START))
+    (row,) = loads_in_window(shifted, Metrics(rate_percentile=50), (NIGHT,)).collect()
+    assert (row.in_bytes_per_s, row.window_in_bytes_per_s, row.samples) == (50, 2, 7)
+
+
+def test_spark_knows_every_time_zone_of_a_window(spark: SparkSession) -> None:
+    """Java has a database of its own, and names that it does not know are refused. Both show the same time."""
+    at = datetime(2022, 1, 15, 12)
+    names = sorted(windows_setting._time_zones())
+    zones = spark.createDataFrame([(name,) for name in names], "name string")
+    local = F.from_utc_timestamp(F.lit(f"{at:%Y-%m-%d %H:%M:%S}"), F.col("name"))
+    offsets = {row.name: row.seconds for row in zones.select("name", F.unix_seconds(local).alias("seconds")).collect()}
+    utc = at.replace(tzinfo=ZoneInfo("UTC"))
+    known = {name: utc.astimezone(ZoneInfo(name)).replace(tzinfo=ZoneInfo("UTC")).timestamp() for name in names}
+    assert {name: (offsets[name], known[name]) for name in names if offsets[name] != known[name]} == {}
+    assert len(names) > 500
+    for name, other in windows_setting._UNKNOWN_TO_JAVA.items():
+        assert name in available_timezones()
+        assert other in names
+        with pytest.raises(ConfigError, match=f"give {other}, which has the same time"):
+            Window(days=DAYS, start="22:00", end="06:00", time_zone=name)
 
 
 def test_the_order_of_samples_does_not_matter(spark: SparkSession) -> None:

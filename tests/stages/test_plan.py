@@ -10,16 +10,23 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from optimizer.declared import DECLARED
 from optimizer.domain import FindingCode
 from optimizer.errors import AuditFailed
 from optimizer.planning.compared_lists import TIMES
 from optimizer.planning.wave_rows import schedule_cluster, wave_rows
+from optimizer.settings import Metrics, Schedule
 from optimizer.stages.plan import plan
+from optimizer.stages.snapshot import snapshot
+from optimizer.stages.validate import validate
 from optimizer.windows_setting import Window
 from schemas.spark import schema_of
-from tests.stages import small_plan
+from sources.record import Record
+from tests.stages import bronze, small_plan
+from tests.stages.tables import table
 
 GB = small_plan.GB
+MB = 10**6
 Tables = dict[str, list[dict[str, Any]]]
 
 
@@ -133,6 +140,65 @@ def test_the_network_with_least_room_sets_the_rate(spark: SparkSession) -> None:
     rates = [int(row["config_value"]) for row in made["throttles"] if row["config_name"].endswith("rate")]
     assert 13_000_000 <= min(rates) < max(rates) < 20_000_000
     spark.catalog.clearCache()
+
+
+def test_the_networks_use_is_that_of_the_windows_hours(spark: SparkSession) -> None:
+    """Where samples are in the windows, and of each direction on its own; what the copies need is that of all hours.
+
+    Broker 1 leads clicks-0, clicks-2 and orders.v1-0: 3 consumed + 2 followers x 1 = 5 MB/s each, 15 in total. At night
+    clicks-0 has 1 + 2 x 0.5 = 2, clicks-2 has 3 + 2 x 0.25 = 3.5, and orders.v1-0 has 2 + 2 x 1 = 4: 9.5 in total. With
+    2 for the new followers 18.5 of 30 are left.
+    """
+    at_night = {
+        ("clicks", 0): {"window_in_bytes_per_s": 500_000, "window_out_bytes_per_s": 1_000_000},
+        ("clicks", 2): {"window_in_bytes_per_s": 250_000},
+        ("orders.v1", 0): {"window_out_bytes_per_s": 2_000_000},
+    }
+    rows = [row | at_night.get((row["topic"], row["partition"]), {}) for row in small_plan.instance()]
+    brokers = [
+        row | {f"{way}_capacity_bytes_per_s": 30_000_000 if row["broker_id"] == 1 else 10**9 for way in ("in", "out")}
+        for row in small_plan.instance_brokers()
+    ]
+    inputs = small_plan.inputs(spark, instance=rows, instance_brokers=brokers)
+    made = collect(dict(plan.build(inputs, small_plan.run(spark))))
+    for row in made["waves"]:
+        assert row["copy_bytes_per_s"] == row["network_left_bytes_per_s"] == 18_500_000
+        assert row["network_broker"] == 1
+    spark.catalog.clearCache()
+
+
+def test_metrics_in_the_windows_set_the_rate_of_copies(spark: SparkSession) -> None:
+    """From samples to waves. Partition t-0 leaves broker 2 for broker 3; the leader, broker 1, sends 50 MB/s at most.
+
+    By day it receives 20 MB/s, at night 2. The new follower needs 20 in both cases, so 50 - 2 - 20 are left at night.
+    Without a sample at night 50 - 20 - 20 are left.
+    """
+    at_night, at_noon = bronze.CAPTURED_AT, bronze.CAPTURED_AT - timedelta(hours=14)
+    by_day: list[tuple[str, str, int | None, float]] = [("both", "t", 0, 20.0 * MB), ("day", "t", 0, 20.0 * MB)]
+    samples = bronze.metrics(spark, [("both", "t", 0, 2.0 * MB)], observed_at=at_night)
+    samples = samples.unionByName(bronze.metrics(spark, by_day, observed_at=at_noon))
+    night = Window(days=("fri",), start="22:00", end="06:00", time_zone="UTC")
+    assert rates_of_copies(spark, samples, night) == {"both": 28 * MB, "day": 10 * MB}
+
+
+def rates_of_copies(spark: SparkSession, samples: DataFrame, window: Window) -> dict[str, int]:
+    """The rate of copies of each cluster, from the stages validate, snapshot and plan."""
+    lists, clusters = {0: [1, 2]}, ["both", "day"]
+    network = {"in_bytes_per_s": 50 * MB, "out_bytes_per_s": 50 * MB}
+    limits = Record("capacity", 4, {"broker_id": -1, "log_dir": None, "disk_bytes": 10_000, **network})
+    records = [*bronze.brokers(), *bronze.partitions(lists), *bronze.sizes(lists), limits]
+    schedule = Schedule(windows=(window,), first_night="2026-02-06")
+    run = bronze.run_of(spark, bronze.settings_of(clusters, metrics=Metrics(rate_percentile=100), schedule=schedule))
+    known = {"bronze_records": bronze.bronze(spark, dict.fromkeys(clusters, records)), "bronze_metrics": samples}
+    known |= validate.build(known, run.for_stage(DECLARED["validate"]))
+    known |= snapshot.build(known, run.for_stage(DECLARED["snapshot"]))
+    for name in ("baseline", "moves", "leader_bounds", "bounds", "findings"):
+        known[name] = spark.createDataFrame([], schema_of(schemas.ALL[name]))
+    moved = [{"cluster_id": c, "run_id": "r1", "topic": "t", "partition": 0, "replicas": [1, 3]} for c in clusters]
+    known["proposal"] = table(spark, "proposal", moved)
+    waves = plan.build(known, run.for_stage(DECLARED["plan"]))["waves"].collect()
+    spark.catalog.clearCache()
+    return {row.cluster_id: row.copy_bytes_per_s for row in waves}
 
 
 def test_waves_have_nights_in_their_windows(spark: SparkSession) -> None:

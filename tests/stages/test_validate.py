@@ -11,10 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
-from optimizer.settings import Metrics, Policy, Settings, Storage
+from optimizer.settings import Metrics, Policy, Schedule, Settings, Storage
 from optimizer.stages.stage import Run
 from optimizer.stages.validate import cross_rules, great_expectations, rule_table, validate
 from optimizer.stages.validate.rule import Stops
+from optimizer.windows_setting import Window
 from sources.record import Record, malformed
 from tests.stages import bronze
 from tests.stages.bronze import (
@@ -344,7 +345,8 @@ class Outcome:
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run over every case, each a cluster of its own."""
     output = str(tmp_path_factory.mktemp("out"))
-    settings = bronze.settings_of(list(CASES), storage=Storage(output=output))
+    night = Window(days=("fri",), start="22:00", end="06:00", time_zone="UTC")
+    settings = bronze.settings_of(list(CASES), storage=Storage(output=output), schedule=Schedule(windows=(night,)))
     run = bronze.run_of(spark, settings)
     samples = [("metrics-of-stranger", "gone", 0, 5.0), ("healthy", "t", 0, 7.0), ("topic-rates", "t", None, 500.0)]
     inputs = {
@@ -509,6 +511,14 @@ def test_a_topics_rate_is_spread_by_size_over_partitions_without_their_own(outco
         "3 of 4 partitions have no rates of their own: they get the topic's rate by size, an estimate"
     )
     assert not any(row["rule"] == "rates_measured" for row in outcome.of("input_findings", "healthy"))
+
+
+def test_rates_from_metrics_have_a_value_for_the_windows(outcome: Outcome) -> None:
+    """The samples are of Saturday, 02:00, inside the window. An estimate has it too, a table of loads has no hours."""
+    loads = {c: {row["partition"]: row for row in outcome.of("partition_load", c)} for c in ("healthy", "topic-rates")}
+    in_window = {c: {p: row["window_in_bytes_per_s"] for p, row in rows.items()} for c, rows in loads.items()}
+    assert in_window == {"healthy": {0: 7, 1: None, 2: None, 3: None}, "topic-rates": {0: 50, 1: None, 2: 150, 3: 200}}
+    assert {row["window_out_bytes_per_s"] for rows in loads.values() for row in rows.values()} == {None}
 
 
 def test_a_size_that_is_refused_leaves_the_other_replicas(outcome: Outcome) -> None:

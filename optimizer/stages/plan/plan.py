@@ -85,13 +85,14 @@ def _compare(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def _with_load(hosts: DataFrame, instance: DataFrame) -> DataFrame:
-    """The brokers with what they hold, receive and send before the plan."""
+    """The brokers with what they hold, and with what they receive and send before the plan, in the windows if known."""
     followers, leads = F.size("replicas") - 1, F.col("broker_id") == F.col("leader")
-    sent = F.when(leads, F.col("out_bytes_per_s") + followers * F.col("in_bytes_per_s")).otherwise(0)
+    received, consumed = (F.coalesce(f"window_{name}", name) for name in ("in_bytes_per_s", "out_bytes_per_s"))
+    sent = F.when(leads, consumed + followers * received).otherwise(0)
     replicas = instance.select("*", F.explode("replicas").alias("broker_id"))
     used = replicas.groupBy("cluster_id", "broker_id").agg(
         F.sum("size_bytes").alias("disk_used_bytes"),
-        F.sum("in_bytes_per_s").alias("in_used_bytes_per_s"),
+        F.sum(received).alias("in_used_bytes_per_s"),
         F.sum(sent).alias("out_used_bytes_per_s"),
     )
     return hosts.join(used, ["cluster_id", "broker_id"], "left").fillna(0, used.columns[2:])

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import PLACEMENT_RULE
 from optimizer.stages.shared.records import newest_first, whole_number
+from optimizer.stages.validate.metric_rates import RATES, WINDOW_RATES
 from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
@@ -183,7 +184,7 @@ def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Col
     """Add estimated rates to partitions without rates: each gets a share of the topic's rates by its size."""
     topic = [*CLUSTER_RUN, "topic"]
     topic_values = topic_rates.select(
-        *topic, *(F.col(name).alias(f"topic_{name}") for name in ("in_bytes_per_s", "out_bytes_per_s", "samples"))
+        *topic, *(F.col(name).alias(f"topic_{name}") for name in (*RATES, *WINDOW_RATES, "samples"))
     )
     same_topic = Window.partitionBy(*topic)
     # Sizes in a wrong unit may add up to more than a bigint holds: the gate refuses them later.
@@ -194,7 +195,7 @@ def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Col
     )
     estimates = {
         f"estimated_{name}": F.when(where, F.round(F.col(f"topic_{name}") * F.col("share")).cast("bigint"))
-        for name in ("in_bytes_per_s", "out_bytes_per_s")
+        for name in (*RATES, *WINDOW_RATES)
     }
     samples = F.when(where, F.col("topic_samples"))
     return joined.withColumns({**estimates, "topic_samples": samples}).drop("share")
@@ -231,7 +232,9 @@ def partition_load(
     largest = sizes.groupBy(*RUN_PARTITION).agg(F.max("size_bytes").alias("log_size"))
     logged = logs.where("NOT coalesce(is_future, false)").groupBy(*RUN_PARTITION)
     logged_on = logged.agg(F.collect_set("broker_id").alias("logged_on"))
-    measured = rates.select(*RUN_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in _LOADS))
+    measured = rates.select(
+        *RUN_PARTITION, "samples", *(F.col(name).alias(f"metric_{name}") for name in (*_LOADS, *WINDOW_RATES))
+    )
     from_table = loads.groupBy(*RUN_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
@@ -252,8 +255,8 @@ def partition_load(
 
     return sized.withColumns(
         {
-            "in_bytes_per_s": rate("in_bytes_per_s"),
-            "out_bytes_per_s": rate("out_bytes_per_s"),
+            **{name: rate(name) for name in RATES},
+            **{name: F.coalesce(f"metric_{name}", f"estimated_{name}") for name in WINDOW_RATES},
             "size_source": F.when(F.col("log_size").isNotNull(), "log_dirs")
             .when(F.col("metric_size_bytes").isNotNull(), "metric")
             .when(F.col("table_size_bytes").isNotNull(), "table")
@@ -267,4 +270,4 @@ def partition_load(
     )
 
 
-_LOADS = ("size_bytes", "in_bytes_per_s", "out_bytes_per_s")
+_LOADS = ("size_bytes", *RATES)

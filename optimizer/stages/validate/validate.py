@@ -201,7 +201,7 @@ def _measures(bronze_metrics: DataFrame, records: DataFrame, placed: DataFrame, 
     topics = placed.select("cluster_id", "run_id", "topic").distinct()
     named, ambiguous = resolve_topics(bronze_metrics.unionByName(from_records(records)), topics)
     samples = named.transform(judge.compute_once)
-    loads = loads_in_window(samples, settings.metrics).transform(judge.compute_once)
+    loads = loads_in_window(samples, settings.metrics, settings.schedule.windows).transform(judge.compute_once)
     rates = loads.where("partition IS NOT NULL")
     judged = judge.judge_metrics(samples, rates, placed)
     return _Measures(rates, loads.where("partition IS NULL"), judged, ambiguous.transform(judge.compute_once))
