@@ -151,7 +151,7 @@ def remarks(answers: Sequence[Answer]) -> Iterator[str]:
         if answer.plan:
             counts = _stays(answer)
             if counts:
-                yield f"{answer.question.name}: stays: {_listed(counts)}."
+                yield f"{answer.question.name}: findings after the plan: {_listed(counts)}."
 
 
 def _stays(answer: Answer) -> Counter[str]:

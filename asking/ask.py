@@ -12,7 +12,7 @@ from typing import Any
 from asking.alternatives import alternatives
 from asking.answer import Answer, Figures, answer, figures_of
 from asking.answer_text import columns_of, remarks, table
-from asking.execute_hint import execute_hint
+from asking.execute_hint import execute_hints
 from asking.how_many import how_many
 from asking.options import variant_parser
 from asking.question import Question, question_of
@@ -136,7 +136,7 @@ def as_text(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headlin
         yield f"{item.question.name if named else 'Asked'}: {item.question.words()}."
     yield ""
     yield from table(columns_of(stored, answers))
-    lines = [*remarks(answers), *filter(None, (execute_hint(facts, item.question) for item in answers))]
+    lines = [*remarks(answers), *execute_hints(facts, [item.question for item in answers])]
     if lines:
         yield ""
         yield from lines

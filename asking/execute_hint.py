@@ -1,6 +1,7 @@
 """How a job makes the plan of an answer: its options, or why no job can."""
 
 import shlex
+from collections.abc import Iterator, Sequence
 
 from asking.question import Question
 from asking.run_facts import RunFacts
@@ -8,16 +9,16 @@ from asking.run_facts import RunFacts
 _OPTIONS = {"drain_brokers": "--drain", "exclude_brokers": "--exclude-brokers", "demote_brokers": "--demote"}
 
 
-def execute_hint(facts: RunFacts, question: Question) -> str:
-    """One sentence; empty if nothing is asked."""
-    if question.changes_cluster:
-        return f"{question.name}: no job can plan this yet: it is about brokers, losses or loads that no input has."
-    options = job_options(facts, question)
-    if options is None:
-        return ""
-    own = _own_drains(facts, question)
-    remove = f", and remove {', '.join(map(str, own))} from drain_brokers of its [[clusters]] table" if own else ""
-    return f"{question.name}: to execute it, plan again with: {options}{remove}"
+def execute_hints(facts: RunFacts, questions: Sequence[Question]) -> Iterator[str]:
+    """A line for each question that a job can plan, and one line about all others."""
+    for question in questions:
+        options = None if question.changes_cluster else job_options(facts, question)
+        if options is not None:
+            own = _own_drains(facts, question)
+            remove = f", and remove {', '.join(map(str, own))} from drain_brokers of [[clusters]]" if own else ""
+            yield f"{question.name}: to execute it, plan again with {options}{remove}"
+    if any(question.changes_cluster for question in questions):
+        yield "No job can plan new brokers, losses or other loads yet: an input must have them first."
 
 
 def job_options(facts: RunFacts, question: Question) -> str | None:
