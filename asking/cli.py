@@ -3,8 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
+from asking.compare import compare_runs
 from asking.options import add_commands
-from execution.command import run_command
+from execution.command import print_lines, run_command
 from execution.options import parser_of
 from execution.tables import Warehouse
 from optimizer.settings import Settings
@@ -14,7 +15,7 @@ def run(options: argparse.Namespace, settings: Settings) -> None:
     """Run the command of a command line."""
     warehouse = Warehouse(settings.storage.warehouse)
     if options.command == "compare":
-        raise NotImplementedError(warehouse)
+        print_lines(compare_runs(options, warehouse))
 
 
 def main(arguments: Sequence[str]) -> int:
