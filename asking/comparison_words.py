@@ -289,9 +289,9 @@ def _progress(progress: Progress | None) -> Iterator[str | Grid]:
     if not len(partitions):
         yield "Plan A changes no partition."
     else:
-        yield f"{_share(progress)} Bytes are those that plan A copies."
+        yield _share(progress)
         rows = [(_STATES[s], human_count(progress.count(s)), human_bytes(progress.bytes(s))) for s in _STATES]
-        yield Grid(("partitions of plan A that", "partitions", "bytes"), rows)
+        yield Grid(("partitions of plan A that", "partitions", "bytes to copy"), rows)
         yield from _neither(partitions)
     if progress.other_changes:
         differ = clause(progress.other_changes, "partition", "has", "have")

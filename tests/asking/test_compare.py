@@ -118,7 +118,7 @@ def test_the_text_has_every_part(commands: Commands) -> None:
         "only plan A 1 10 B 0 B",
         "of them, done before run B 1 10 B 0 B",
         "t-2 1,2 1,5 3,2 drain 3,5 drain 10 B",
-        "1 of the 3 partitions that plan A changes has its list in B. Bytes are those that plan A",
+        "1 of the 3 partitions that plan A changes has its list in B.",
         "have the list of plan A 1 10 B",
         "have neither list 1 10 B",
         "t-2 1,2 3,2 1,5",
