@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -18,6 +19,7 @@ from tests.docs.pages import ROOT, Block, blocks, output_under
 LINKED = ("ballast", "spark-submit.sh", "conf", ".venv", ".jars")
 README = ROOT / "README.md"
 PLAN, QUERY = blocks("sh", pages=(ROOT / "docs" / "operations.md",))
+ASKING = ROOT / "docs" / "asking.md"
 READING = ROOT / "docs" / "reading-plans.md"
 # The page's Python: five questions in pandas, then the set-up of DuckDB and of Spark; their questions are SQL.
 *PANDAS, DUCKDB, SPARK = blocks("python", pages=(READING,))
@@ -92,6 +94,16 @@ def test_operations_run_and_query(sample: Path) -> None:
     folder = sample / "out" / "first" / "sample"
     assert sorted(name for name in promised_files() if not (folder / name).is_file()) == []
     assert len(run_block(QUERY, sample).splitlines()) > 10
+
+
+@pytest.mark.all_only
+def test_compare_prints_what_the_page_shows(sample: Path, tmp_path: Path) -> None:
+    """The second run of the page and its comparison with the run of the operations page, before a wave is executed."""
+    shutil.copytree(sample / "warehouse", tmp_path / "warehouse")
+    shutil.rmtree(tmp_path / "warehouse" / "executions", ignore_errors=True)
+    [block] = [block for block in blocks("sh", pages=(ASKING,)) if "./ballast compare" in block.body]
+    printed = run_block(block, tmp_path)
+    assert printed[printed.index("sample: what changed") :].strip("\n") == output_under(block)
 
 
 def test_the_page_names_the_file_system_wherever_it_reads() -> None:

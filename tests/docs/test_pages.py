@@ -1,6 +1,7 @@
 """Pages are true: links have targets, configurations load, commands and columns exist."""
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -100,3 +101,10 @@ def test_wave_commands_of_the_page_are_valid() -> None:
     first = ["show", "show", "show", "approve", *list(STEPS)[:5]]
     assert [getattr(options, "step", options.command) for options in parsed[:9]] == first
     assert all(f"`{step}` |" in text for step in STEPS)
+
+
+def test_commands_of_the_page_on_asking_are_valid() -> None:
+    """The parser accepts every command line of the page."""
+    lines = [line for block in blocks("sh", pages=(ROOT / "docs" / "asking.md",)) for line in block.body.splitlines()]
+    commands = [parser().parse_args(shlex.split(line)[1:]).command for line in lines if line.startswith("./ballast ")]
+    assert "compare" in commands

@@ -1,0 +1,158 @@
+"""Reads the rows of one cluster in a finished run; where they were deleted, from the version that the run recorded."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from execution import claims
+from execution.planned import check_planned, verdicts_by_cluster
+from execution.tables import VersionGone, Warehouse
+from optimizer.declared import WRITERS
+
+# The columns that a comparison needs, by table.
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "sources": ("captured_at",),
+    "brokers": (
+        *("broker_id", "rack", "state", "closed_cause"),
+        *("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s"),
+    ),
+    "topics": ("topic", "topic_id", "partitions", "replication_factor", "min_insync_replicas"),
+    "instance": (
+        *("topic", "partition", "replicas", "leader", "isr"),
+        *("size_bytes", "in_bytes_per_s", "out_bytes_per_s", "controller_replicas"),
+    ),
+    "plan": (
+        *("topic", "partition", "current_replicas", "proposed_replicas"),
+        *("moved_bytes", "is_changed", "wave", "reason_codes"),
+    ),
+    "moves": ("to_broker", "size_bytes", "reason"),
+    "plan_summary": ("figure", "before", "after"),
+    "waves": ("wave", "partitions", "moved_bytes", "estimated_seconds", "least_seconds", "most_seconds"),
+}
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """The rows of one cluster in one run.
+
+    Parameters
+    ----------
+    run_id, verdict : str
+    tables : mapping of str to DataFrame
+        By name. Lists are texts such as ``101,103``. A table whose rows are gone is missing.
+    settings : mapping, optional
+        The configuration of the plan; None if the run's record is gone.
+    code_version : str, optional
+        None if the run's record is gone.
+    measured : mapping of int to float or None
+        Seconds of each wave that has ended and was not cancelled, by its number; None: not measured.
+    notes : tuple of str
+        For each table whose rows are not in its newest version: where they come from, or that they are gone.
+    """
+
+    run_id: str
+    verdict: str
+    tables: Mapping[str, pd.DataFrame]
+    settings: Mapping[str, Any] | None = None
+    code_version: str | None = None
+    measured: Mapping[int, float | None] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def captured_at(self) -> datetime | None:
+        """Time of the newest source; None without a time."""
+        sources = self.tables.get("sources")
+        newest = sources["captured_at"].max() if sources is not None else pd.NaT
+        return None if pd.isna(newest) else newest.to_pydatetime()
+
+
+def read_run(warehouse: Warehouse, run_id: str, cluster_id: str) -> RunRows:
+    """The rows of a run that has a plan for the cluster.
+
+    Raises
+    ------
+    StageError
+        When the run is unknown, or has no such cluster.
+    Refused
+        When the cluster has no plan.
+    """
+    verdict = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
+    check_planned(verdict, reason=verdict["reason"])
+    records = {row["stage"]: row for row in warehouse.rows("runs", run_id=run_id)}
+    reader = _Reader(warehouse, run_id, cluster_id, records)
+    tables = {name: reader.read(name, columns) for name, columns in COLUMNS.items()}
+    solve = records.get("solve")
+    seconds = claims.copy_seconds(warehouse.rows("executions", run_id=run_id, cluster_id=cluster_id))
+    return RunRows(
+        run_id,
+        verdict["verdict"],
+        {name: frame for name, frame in tables.items() if frame is not None},
+        json.loads(solve["config_json"]) if solve else None,
+        solve["code_version"] if solve else None,
+        {wave: measured for (_, _, wave), measured in seconds.items()},
+        tuple(reader.notes),
+    )
+
+
+class _Reader:
+    """Reads tables of one run and cluster, and notes those that are not in the newest version."""
+
+    def __init__(
+        self, warehouse: Warehouse, run_id: str, cluster_id: str, records: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._warehouse, self._run_id, self._cluster_id, self._records = warehouse, run_id, cluster_id, records
+        self.notes: list[str] = []
+
+    def read(self, table: str, columns: Sequence[str]) -> pd.DataFrame | None:
+        """The rows; None if they are gone."""
+        rows = self._select(table, columns, None)
+        if len(rows) or self._is_complete(table, None):
+            return frame_of(rows)
+        version = self._recorded(table, "writes")
+        deleted = f"run {self._run_id}: the rows of table {table} were deleted"
+        if version is None:
+            self.notes.append(f"{deleted}, and table runs does not say from which version to read them")
+            return None
+        try:
+            rows = self._select(table, columns, version)
+            if len(rows) or self._is_complete(table, version):
+                self.notes.append(f"{deleted}; they come from version {version}, which the run recorded")
+                return frame_of(rows)
+        except VersionGone:
+            pass
+        self.notes.append(f"{deleted}, and version {version}, which the run recorded, is gone too")
+        return None
+
+    def _select(self, table: str, columns: Sequence[str], version: int | None) -> pa.Table:
+        key = {"run_id": self._run_id, "cluster_id": self._cluster_id}
+        return self._warehouse.table(table, columns=columns, version=version, **key)
+
+    def _is_complete(self, table: str, version: int | None) -> bool:
+        """Whether a version has as many rows of the run as the run wrote: then no row of the cluster is missing."""
+        fingerprint = self._recorded(table, "fingerprints")
+        rows = self._warehouse.table(table, columns=["cluster_id"], version=version, run_id=self._run_id)
+        return fingerprint is not None and int(fingerprint.partition(":")[0] or 0) == len(rows)
+
+    def _recorded(self, table: str, kind: str) -> Any:
+        """What the run recorded about a table; None if the record is gone."""
+        record = self._records.get(WRITERS[table])
+        return dict(record[kind]).get(table) if record else None
+
+
+def frame_of(rows: pa.Table) -> pd.DataFrame:
+    """The rows in pandas, with each list as a text: texts are compared and merged without a loop."""
+    columns = {
+        name: _joined(column) if pa.types.is_list(column.type) else column
+        for name, column in zip(rows.column_names, rows.columns, strict=True)
+    }
+    return pa.table(columns).to_pandas()
+
+
+def _joined(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join(lists.cast(pa.list_(pa.string())), ",")

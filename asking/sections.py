@@ -1,0 +1,79 @@
+"""An answer as sections of sentences and tables; printed as plain text or as one HTML page."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from optimizer.emit.pages import render
+from optimizer.emit.summary import WIDTH
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table.
+
+    Parameters
+    ----------
+    header : sequence of str
+    rows : sequence of sequence of str
+    texts : sequence of int
+        Columns of text, aligned to the left. The other columns are figures, aligned to the right.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: Sequence[int] = (0,)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title, and sentences and tables in their order."""
+
+    title: str
+    parts: Sequence[str | Grid]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A title, lines directly below it, and sections."""
+
+    title: str
+    head: Sequence[str]
+    sections: Sequence[Section]
+
+
+def text_lines(answer: Answer) -> Iterator[str]:
+    """The answer for a terminal: sentences have at most ``WIDTH`` columns, tables as many as they need."""
+    yield answer.title
+    for line in answer.head:
+        yield from _paragraph(line)
+    for section in answer.sections:
+        yield from ("", section.title)
+        for number, part in enumerate(section.parts):
+            if isinstance(part, str):
+                yield from _paragraph(part)
+            else:
+                yield from ([""] if number else [])
+                yield from _grid(part)
+
+
+def page(answer: Answer) -> str:
+    """The answer as one HTML page that needs no other file."""
+    return render("answer.html.j2", answer=answer)
+
+
+def _paragraph(text: str) -> list[str]:
+    return wrap(
+        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _grid(grid: Grid) -> Iterator[str]:
+    lines = [grid.header, *grid.rows]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if column in grid.texts else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        yield f"  {'  '.join(cells)}".rstrip()
