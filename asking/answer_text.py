@@ -1,10 +1,11 @@
-"""Answers as a text table: a column for each answer, a row for each figure."""
+"""Answers as a table: a column for each answer, a row for each figure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from asking.answer import Answer, Figures
+from asking.sections import Grid
 from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
 
 _NONE = "-"
@@ -107,17 +108,13 @@ def columns_of(stored: Figures, answers: Sequence[Answer]) -> list[Column]:
     ]
 
 
-def table(columns: Sequence[Column]) -> Iterator[str]:
-    """The lines of the table."""
-    rows = [["", *(column.heading for column in columns)]]
+def table(columns: Sequence[Column]) -> Grid:
+    """The table."""
+    rows = []
     for number, row in enumerate(_shown([column.figures for column in columns])):
         cells = [column.instead if column.instead and number == 0 else _cell(row, column) for column in columns]
         rows.append([row.label, *cells])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for cells in rows:
-        first, *others = cells
-        line = [f"{first:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))]
-        yield "  ".join(line).rstrip()
+    return Grid(["", *(column.heading for column in columns)], rows)
 
 
 def _shown(figures: Sequence[Figures]) -> Iterator[Row]:

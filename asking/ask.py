@@ -16,13 +16,12 @@ from asking.execute_hint import execute_hints
 from asking.how_many import how_many
 from asking.options import variant_parser
 from asking.question import Question, question_of
-from asking.retire import retire
+from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
+from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
-
-_MOST_COLUMNS = 6  # answers in the table: more make lines too long to read
 
 
 def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
@@ -37,10 +36,14 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     facts = read_facts(warehouse, options.cluster, run_id)
     stored = stored_figures(warehouse, facts)
     headline, answers = _answers(options, facts, stored)
+    shown = answers[: SHOWN if options.retire is not None else len(answers)]
+    document = document_of(facts, stored, shown, headline)
+    if options.html:
+        Path(options.html).write_text(page(document), encoding="utf-8")
     if options.json:
         yield as_json(facts, stored, answers, headline)
-        return
-    yield from as_text(facts, stored, answers[:_MOST_COLUMNS], headline)
+    else:
+        yield from text_lines(document)
 
 
 def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> tuple[str, Sequence[Answer]]:
@@ -126,24 +129,22 @@ def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
     return figures_of({**tables, "measured": tables["broker_balance"]}, facts.brokers)
 
 
-def as_text(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "") -> Iterator[str]:
-    """What was asked, the table, remarks, and how to execute an answer."""
-    yield f"Cluster {facts.cluster_id}, run {facts.run_id}{_captured(facts)}. The run requests: {_requests(facts)}."
+def document_of(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "") -> Document:
+    """What was asked, the table, findings, and how to execute an answer."""
+    questions = [item.question for item in answers]
+    head = [f"The run requests: {_requests(facts)}."]
     if headline:
-        yield headline
-    for item in answers if not headline else ():
-        named = item.question.name != item.question.words()
-        yield f"{item.question.name if named else 'Asked'}: {item.question.words()}."
-    yield ""
-    yield from table(columns_of(stored, answers))
-    lines = [*remarks(answers), *execute_hints(facts, [item.question for item in answers])]
-    if lines:
-        yield ""
-        yield from lines
+        head.append(headline)
+    else:
+        head += [f"{q.name}: {q.words()}." if q.name != q.words() else f"Asked: {q.words()}." for q in questions]
+    title = f"{facts.cluster_id}: what if, from run {facts.run_id}{_captured(facts)}"
+    sections = [Section("Plans", [table(columns_of(stored, answers))])]
+    lines = [*remarks(answers), *execute_hints(facts, questions)]
+    return Document(title, head, [*sections, *([Section("Remarks", lines)] if lines else [])])
 
 
 def _captured(facts: RunFacts) -> str:
-    return f", captured {facts.captured_at:%Y-%m-%d %H:%M} UTC" if facts.captured_at else ""
+    return f", snapshot of {facts.captured_at:%Y-%m-%d %H:%M} UTC" if facts.captured_at else ""
 
 
 def _requests(facts: RunFacts) -> str:

@@ -27,7 +27,7 @@ from asking.comparison import (
     plain,
 )
 from asking.run_rows import RunRows
-from asking.sections import Answer, Grid, Section
+from asking.sections import Document, Grid, Section
 from optimizer.emit.figure_table import BALANCE, COST, FIGURES
 from optimizer.units import agree, clause, human_bytes, human_count, human_rate, human_time, plural
 
@@ -64,10 +64,10 @@ _STATES = {
 }
 
 
-def answer(comparison: Comparison) -> Answer:
+def answer(comparison: Comparison) -> Document:
     """The comparison as sections."""
     a, b = comparison.runs
-    return Answer(
+    return Document(
         f"{comparison.cluster_id}: what changed between runs A and B",
         [_describe_run("A", a), _describe_run("B", b), *_warnings(a, b), *a.notes, *b.notes],
         [

@@ -81,6 +81,7 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--survive-rack", action="store_true", help=text)
     answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
     answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
+    answers.add_argument("--html", metavar="FILE", help="also write a page to this file")
 
 
 def _ids(text: str) -> list[int]:

@@ -18,12 +18,12 @@ from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import flow_bytes
 from optimizer.solve.rules.bands import Demand, bands_for, broker_loads, demand_of, replica_weights
 from optimizer.solve.rules.resources import DISK
-from optimizer.units import human_bytes, human_count, plural
+from optimizer.units import human_bytes, human_count, human_percent, plural
 
 MOST_SUBSETS = 50_000  # a bound takes some 0.3 ms: more would take longer than the plans themselves
 MOST_SOLVED = 60  # plans; after so many the best one is reported without proof
 TOLERANCE = 0.001  # of the bytes: subsets that are this close to the best one count as equal
-_SHOWN = 3  # columns of the table
+SHOWN = 3  # columns of the table; JSON has all
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Choice:
             return f"{text} ({counted})."
         if _is_proven(best, self.next_bound_bytes):
             least = human_bytes(self.next_bound_bytes)
-            return f"{text}. Proven within {TOLERANCE:.1%}: any other subset copies at least {least} ({counted})."
+            return f"{text}. Proven within {human_percent(100 * TOLERANCE)}: any other subset copies at least {least} ({counted})."
         return f"{text}. Not proven: another subset may copy only {human_bytes(self.next_bound_bytes)} ({counted})."
 
 

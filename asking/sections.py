@@ -1,4 +1,4 @@
-"""An answer as sections of sentences and tables; printed as plain text or as one HTML page."""
+"""An answer to a question as sections of sentences and tables; printed as plain text or as one HTML page."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Document:
     """A title, lines directly below it, and sections."""
 
     title: str
@@ -42,12 +42,12 @@ class Answer:
     sections: Sequence[Section]
 
 
-def text_lines(answer: Answer) -> Iterator[str]:
+def text_lines(document: Document) -> Iterator[str]:
     """The answer for a terminal: sentences have at most ``WIDTH`` columns, tables as many as they need."""
-    yield answer.title
-    for line in answer.head:
+    yield document.title
+    for line in document.head:
         yield from _paragraph(line)
-    for section in answer.sections:
+    for section in document.sections:
         yield from ("", section.title)
         for number, part in enumerate(section.parts):
             if isinstance(part, str):
@@ -57,9 +57,9 @@ def text_lines(answer: Answer) -> Iterator[str]:
                 yield from _grid(part)
 
 
-def page(answer: Answer) -> str:
+def page(document: Document) -> str:
     """The answer as one HTML page that needs no other file."""
-    return render("answer.html.j2", answer=answer)
+    return render("answer.html.j2", answer=document)
 
 
 def _paragraph(text: str) -> list[str]:

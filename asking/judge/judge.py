@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import TheirPlan
 from asking.question import Question, settings_for
 from asking.run_facts import RunFacts, read_facts
+from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.audit import audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.domain import NOT_LIVE, Floats
@@ -80,7 +82,13 @@ def judge(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     their_plan = read_plans(options.plan)
     facts = read_facts(warehouse, options.cluster, options.run_id)
     judgement = judged(facts, their_plan, stored_figures(warehouse, facts), stale_ok=options.stale_ok)
-    yield _as_json(facts, judgement) if options.json else "\n".join(_as_text(facts, judgement))
+    document = document_of(facts, judgement)
+    if options.html:
+        Path(options.html).write_text(page(document), encoding="utf-8")
+    if options.json:
+        yield _as_json(facts, judgement)
+    else:
+        yield from text_lines(document)
 
 
 def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: bool = False) -> Judgement:
@@ -169,29 +177,26 @@ def _document(rows: pd.DataFrame, lists: str) -> str:
     return format_reassignment([(topic, int(number), list(ids), None) for topic, number, ids in columns])
 
 
-def _as_text(facts: RunFacts, judgement: Judgement) -> Iterator[str]:
-    yield f"Cluster {facts.cluster_id}, run {facts.run_id}. {judgement.verdict()}"
-    yield ""
-    yield from table(
-        [
-            Column("now", judgement.ours, NOW),
-            Column(THEIRS, judgement.theirs, PLANNED),
-            Column(OURS, judgement.ours, PLANNED),
-            Column(EQUAL, judgement.equal, PLANNED),
-        ]
+def document_of(facts: RunFacts, judgement: Judgement) -> Document:
+    """The judgement, the table, and what is wrong with their plan."""
+    columns = (
+        Column("now", judgement.ours, NOW),
+        Column(THEIRS, judgement.theirs, PLANNED),
+        Column(OURS, judgement.ours, PLANNED),
+        Column(EQUAL, judgement.equal, PLANNED),
     )
+    title = f"{facts.cluster_id}: another plan for the cluster of run {facts.run_id}"
     lines = [*judgement.notes, *_listed(judgement.violations)]
-    if lines:
-        yield ""
-        yield from lines
+    remarks = [Section("Remarks", lines)] if lines else []
+    return Document(title, [judgement.verdict()], [Section("Plans", [table(columns)]), *remarks])
 
 
 def _listed(violations: Sequence[str]) -> Iterator[str]:
     if violations:
         yield f"Their plan breaks {plural(len(violations), 'rule')}:"
-        yield from (f"- {text}" for text in violations[:_SHOWN])
+        yield from violations[:_SHOWN]
         if len(violations) > _SHOWN:
-            yield f"- and {len(violations) - _SHOWN} more"
+            yield f"and {len(violations) - _SHOWN} more."
 
 
 def _as_json(facts: RunFacts, judgement: Judgement) -> str:
