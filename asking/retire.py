@@ -58,8 +58,8 @@ class Choice:
         if self.next_bound_bytes is None:
             return f"{text} ({counted})."
         if _is_proven(best, self.next_bound_bytes):
-            least = human_bytes(self.next_bound_bytes)
-            return f"{text}. Proven within {human_percent(100 * TOLERANCE)}: any other subset copies at least {least} ({counted})."
+            least, within = human_bytes(self.next_bound_bytes), human_percent(100 * TOLERANCE)
+            return f"{text}. Proven within {within}: any other subset copies at least {least} ({counted})."
         return f"{text}. Not proven: another subset may copy only {human_bytes(self.next_bound_bytes)} ({counted})."
 
 

@@ -41,6 +41,8 @@ class RunFacts:
         ``broker_rules.FACTS`` with capacities and ``log_dirs``.
     captured_at : datetime or None
         Oldest capture of its sources.
+    solve_seconds : float
+        CPU time of all shards in the run.
     """
 
     cluster_id: str
@@ -49,6 +51,7 @@ class RunFacts:
     partitions: pd.DataFrame
     brokers: pd.DataFrame
     captured_at: datetime | None
+    solve_seconds: float = 0.0
 
     @property
     def settings(self) -> Settings:
@@ -125,6 +128,7 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
         partitions=partitions.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True),
         brokers=_brokers(rows),
         captured_at=captured.min().to_pydatetime() if len(captured) else None,
+        solve_seconds=float(rows.frame("shard_results", "cpu_seconds")["cpu_seconds"].sum()),
     )
 
 

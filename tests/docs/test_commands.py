@@ -106,6 +106,15 @@ def test_compare_prints_what_the_page_shows(sample: Path, tmp_path: Path) -> Non
     assert printed[printed.index("sample: what changed") :].strip("\n") == output_under(block)
 
 
+@pytest.mark.all_only
+def test_questions_about_a_run_print_what_the_page_shows(sample: Path) -> None:
+    """Each question about the run of the operations page prints the output below it."""
+    asked = [block for block in blocks("sh", pages=(ASKING,)) if "./ballast compare" not in block.body]
+    assert len(asked) == 9
+    printed = {block.body: run_block(block, sample).strip("\n") for block in asked}
+    assert printed == {block.body: output_under(block) for block in asked}
+
+
 def test_the_page_names_the_file_system_wherever_it_reads() -> None:
     """Without it about one run in ten is aborted at its end, which is too rare for a test of the output."""
     calls = re.findall(r"\.to_(?:pandas|pyarrow_dataset)\(.*", READING.read_text(encoding="utf-8"))
