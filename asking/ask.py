@@ -22,8 +22,9 @@ from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
+from optimizer.units import human_time, plural
 
-# CPU time of a plan in memory over the CPU time of its shards in the job: leaders, bounds, waves and losses come on top.
+# CPU time of a plan in memory over that of its shards in the job: leaders, bounds, waves and losses come on top.
 # Measured on the sample and on 100 brokers with 20,000 partitions.
 _OVER_SHARDS = 2.7
 _LONG_SECONDS = 10  # from here on, people want to know before they wait
