@@ -98,7 +98,7 @@ def questions_of(options: argparse.Namespace, facts: RunFacts, stored: Figures) 
     questions = [own] if own != question_of(variant_parser().parse_args([])) else []
     questions += map(_variant, options.variant)
     questions += _of_file(options.variants) if options.variants else []
-    questions += alternatives(facts, stored["moved_bytes"][1]) if options.alternatives else []
+    questions += alternatives(facts, stored.get("moved_bytes", (None, None))[1]) if options.alternatives else []
     names = [question.name for question in questions]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -110,7 +110,11 @@ def _variant(text: str) -> Question:
     name, colon, words = text.partition(":")
     if not (colon and name.strip()):
         raise ConfigError(f"--variant {text!r}: write 'NAME: OPTIONS', such as 'wide: --set policy.disk_band=0.1'")
-    return question_of(variant_parser().parse_args(shlex.split(words)), name.strip())
+    try:
+        options = shlex.split(words)
+    except ValueError as error:  # a quote that does not end
+        raise ConfigError(f"--variant {text!r}: {str(error).lower()}") from error
+    return question_of(variant_parser().parse_args(options), name.strip())
 
 
 def _of_file(path: str) -> list[Question]:

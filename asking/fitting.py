@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import less_headroom
+from optimizer.domain import FORCED_ONLY, STAYING, Floats, Ints, less_headroom
 from optimizer.planning.arrays import to_brokers, to_partitions
+from optimizer.solve.rules.pins import group_by_pins
 from optimizer.units import human_bytes
 
 
@@ -37,8 +38,10 @@ class Shortage:
 def shortage(instance: pd.DataFrame, hosts: pd.DataFrame, *, headroom: float) -> Shortage | None:
     """Disks that cannot hold what any plan puts on them; None if sums show no shortage, or a capacity is unknown.
 
-    With R racks that accept replicas, and racks that matter, each rack holds at least ``factor // R`` replicas of a
-    partition. Partitions with fewer replicas than racks may leave a rack out, so only the whole cluster counts them.
+    A partition that stays counts where it is. With R racks that accept replicas, and racks that matter, each rack holds
+    at least ``factor // R`` replicas of a free partition, or one on each of its brokers. Partitions with fewer replicas
+    than racks may leave a rack out, and pinned partitions may use some racks only: so only the whole cluster counts
+    them.
 
     Parameters
     ----------
@@ -51,17 +54,29 @@ def shortage(instance: pd.DataFrame, hosts: pd.DataFrame, *, headroom: float) ->
     if (brokers.disk_capacity_bytes[open_] < 0).any():
         return None
     limit = np.where(open_, less_headroom(brokers.disk_capacity_bytes, headroom), 0)
-    # Replicas that may stay on a broker that accepts none, such as a fenced one, need no other disk.
-    stays = ~open_ & ~brokers.must_empty
-    held = np.where(partitions.replicas >= 0, stays[np.maximum(partitions.replicas, 0)], False).sum(axis=1)
-    factor = np.maximum(partitions.replication_factor - held, 0)
-    shortages = [Shortage("", int((factor * partitions.size_bytes).sum()), int(limit.sum()))]
+    placed, broker = partitions.replicas >= 0, np.maximum(partitions.replicas, 0)
+    on_open = placed & open_[broker]
+    # Replicas that may stay on a broker that accepts none, such as an excluded one, need no other disk.
+    kept = placed & (~open_ & ~brokers.must_empty)[broker]
+    staying = np.isin(partitions.mobility, STAYING)
+
+    def short(rack: str, least: Ints, limits: Floats) -> Shortage:
+        return Shortage(rack, int((least * partitions.size_bytes).sum()), int(limits.sum()))
+
+    moving = np.maximum(partitions.replication_factor - kept.sum(axis=1), 0)
+    shortages = [short("", np.where(staying, on_open.sum(axis=1), moving), limit)]
     if brokers.racks_matter:
+        is_pinned = group_by_pins(brokers, partitions.topic).of > 0
         racks = np.unique(brokers.rack[open_])
-        per_rack = int((factor // len(racks) * partitions.size_bytes).sum())
-        sums = [int(limit[brokers.rack == rack].sum()) for rack in racks]
-        shortages += [
-            Shortage(brokers.rack_names[rack], per_rack, total) for rack, total in zip(racks, sums, strict=True)
-        ]
+        elsewhere = (kept & ~np.isin(brokers.rack, racks)[broker]).sum(axis=1)
+        share = np.where(is_pinned, 0, np.maximum(partitions.replication_factor - elsewhere, 0) // len(racks))
+        for rack in racks:
+            in_rack = brokers.rack == rack
+            in_this = in_rack[broker]
+            spread = np.minimum(share, (open_ & in_rack).sum()) - (kept & in_this).sum(axis=1)
+            # An excluded partition keeps its replicas, except on brokers to empty.
+            unmoved = staying | (partitions.mobility == FORCED_ONLY)
+            least = np.where(unmoved, (on_open & in_this).sum(axis=1), np.maximum(spread, 0))
+            shortages.append(short(brokers.rack_names[rack], least, limit[in_rack]))
     missing = [each for each in shortages if each.needed_bytes > each.limit_bytes]
     return max(missing, key=lambda each: each.needed_bytes - each.limit_bytes, default=None)

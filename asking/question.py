@@ -21,6 +21,8 @@ from optimizer.units import plural
 
 # Settings that an answer depends on; others belong to jobs.
 _SECTIONS = ("policy", "solver", "schedule", "emit")
+# Settings of the policy that have their own option.
+_OWN_OPTIONS = {**dict(zip(BROKER_LISTS, ("drain", "exclude-brokers", "demote"), strict=True)), "only": "only"}
 _RATES = ("in_bytes_per_s", "out_bytes_per_s")
 _LOADS = ("size_bytes", *_RATES)
 _IN_WINDOWS = tuple(f"window_{name}" for name in _RATES)
@@ -113,12 +115,7 @@ def question_of(options: argparse.Namespace, name: str = "") -> Question:
     ConfigError
         When options do not belong together, or a value is not usable.
     """
-    knobs: dict[str, dict[str, Any]] = {}
-    for text in options.set:
-        knob = knob_of_set(text)
-        if knob.section not in _SECTIONS:
-            raise ConfigError(f"{knob.option_text}: an answer does not depend on it; use {', '.join(_SECTIONS)}")
-        knobs.setdefault(knob.section, {})[knob.knob] = knob.value
+    knobs = _knobs_of_set(options)
     if bool(options.add_broker) != (options.like is not None):
         raise ConfigError("--add-broker IDS and --like ID belong together: new brokers get the capacities of --like")
     if options.rack and not options.add_broker:
@@ -149,6 +146,22 @@ def question_of(options: argparse.Namespace, name: str = "") -> Question:
         topics=options.topics or "",
     )
     return replace(question, name=name or question.words())
+
+
+def _knobs_of_set(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """The knobs of ``--set``, by section; each knob is set once, by ``--set`` or by its own option."""
+    own = {name: option for name, option in _OWN_OPTIONS.items() if getattr(options, option.replace("-", "_"))}
+    texts = {("policy", name): f"--{option}" for name, option in own.items()}
+    knobs: dict[str, dict[str, Any]] = {}
+    for text in options.set:
+        knob = knob_of_set(text)
+        if knob.section not in _SECTIONS:
+            raise ConfigError(f"{knob.option_text}: an answer does not depend on it; use {', '.join(_SECTIONS)}")
+        first = texts.setdefault((knob.section, knob.knob), knob.option_text)
+        if first is not knob.option_text:
+            raise ConfigError(f"{first} and {knob.option_text} set the same knob: give one of them")
+        knobs.setdefault(knob.section, {})[knob.knob] = knob.value
+    return knobs
 
 
 def settings_for(facts: RunFacts, question: Question) -> Settings:
@@ -190,7 +203,7 @@ def _plain(value: Any) -> Any:
 
 
 def facts_for(facts: RunFacts, question: Question) -> RunFacts:
-    """The facts about the cluster that the question describes.
+    """The facts about the cluster that the question describes. New brokers come after the loss: they are alive.
 
     Raises
     ------
@@ -198,12 +211,12 @@ def facts_for(facts: RunFacts, question: Question) -> RunFacts:
         When a broker or rack is unknown, or the id of a new broker is used.
     """
     partitions, brokers = facts.partitions, facts.brokers
-    if question.new_brokers:
-        brokers = _with_new(brokers, question, facts.cluster_id)
     if question.loses:
         lost = _lost_ids(brokers, question, facts.cluster_id)
         brokers = brokers.assign(state=brokers["state"].mask(brokers["broker_id"].isin(lost), "dead"))
         partitions = _without(partitions, brokers)
+    if question.new_brokers:
+        brokers = _with_new(brokers, question, facts.cluster_id)
     if question.changes_load:
         partitions = _scaled(partitions, question)
     return replace(facts, partitions=partitions, brokers=brokers)
@@ -213,6 +226,9 @@ def _with_new(brokers: pd.DataFrame, question: Question, cluster_id: str) -> pd.
     used = sorted(set(question.new_brokers) & set(brokers["broker_id"]))
     if used:
         raise ConfigError(f"--add-broker {_listed(used)}: cluster {cluster_id} has it already; give an unused id")
+    repeated = sorted({b for b in question.new_brokers if question.new_brokers.count(b) > 1})
+    if repeated:
+        raise ConfigError(f"--add-broker {_listed(repeated)}: the id is given twice; give each new broker its own id")
     template = brokers[brokers["broker_id"] == question.like]
     if template.empty:
         raise ConfigError(f"--like {question.like}: cluster {cluster_id} has no such broker; {_known(brokers)}")
@@ -231,7 +247,7 @@ def _empty_dirs(dirs: Any) -> Any:
 
 
 def _racks_of_new(brokers: pd.DataFrame, question: Question, cluster_id: str) -> list[str | None]:
-    """The racks that are given; else, one after the other, the rack with the least capacity."""
+    """The racks that are given; else, one after the other, the rack of living brokers with the least capacity."""
     known, count = known_of(brokers).racks, len(question.new_brokers)
     unknown = sorted(set(question.racks) - set(known))
     if unknown:
@@ -242,14 +258,16 @@ def _racks_of_new(brokers: pd.DataFrame, question: Question, cluster_id: str) ->
         raise ConfigError(f"--rack: give one rack for all new brokers, or {count}, one each")
     if question.racks or not known:
         return [*question.racks] * (count if len(question.racks) == 1 else 1) or [None] * count
-    live = brokers[brokers["state"] != "dead"]
-    size = live["disk_capacity_bytes"].astype("Float64").fillna(1)
-    capacity = size.groupby(live["rack"]).sum().reindex(known).fillna(0).to_dict()
-    own = float(size[live["broker_id"] == question.like].sum()) or 1.0
+    live = brokers["state"] != "dead"
+    size = brokers["disk_capacity_bytes"].astype("Float64").fillna(1)
+    sums = size[live].groupby(brokers.loc[live, "rack"]).sum()
+    capacity = {str(rack): float(total) for rack, total in sums.items()} or dict.fromkeys(known, 0.0)
+    own = float(size[brokers["broker_id"] == question.like].sum())
     racks: list[str | None] = []
     for _ in range(count):
-        racks.append(min(known, key=lambda rack: (capacity[rack], rack)))
-        capacity[racks[-1]] += own
+        smallest = min(capacity, key=lambda rack: (capacity[rack], rack))
+        capacity[smallest] += own
+        racks.append(smallest)
     return racks
 
 
