@@ -228,7 +228,7 @@ def test_early_releases(ask: Ask, tmp_path: Path, warehouse: Warehouse, values: 
     """Without causes, or without the controller's lists, the facts are not complete."""
     other = Warehouse(str(tmp_path))
     add_verdict(other, RUN)
-    first, *rest = warehouse.rows("instance", **KEY)
+    first, *rest = warehouse.rows("instance", cluster_id=CLUSTER, run_id=RUN)
     other.append("instance", [{**first, **values}, *rest])
     for name in ("topics", "runs", "sources", "brokers", "instance_brokers", "replicas"):
         other.append(name, warehouse.rows(name))
