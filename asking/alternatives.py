@@ -28,6 +28,7 @@ def alternatives(facts: RunFacts, moved_bytes: float | None) -> list[Question]:
     if moved_bytes:
         half = {"max_moved_gb": round(moved_bytes / 2 / BYTES_PER_GB, _DIGITS)}
         questions.append(Question("half the bytes", knobs={"policy": half}))
-    if policy.max_moved_gb or policy.max_moves:
+    [requests] = facts.settings.cluster_policies().values()
+    if requests.max_moved_gb or requests.max_moves:
         questions.append(Question("no limit", knobs={"policy": {"max_moved_gb": 0.0, "max_moves": 0}}))
     return questions

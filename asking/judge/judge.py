@@ -57,12 +57,18 @@ class Judgement:
     notes: Sequence[str]
 
     def verdict(self) -> str:
-        """How their bytes compare with the least for their balance; no ratio if they leave racks broken."""
+        """How their bytes compare with the least for their balance; no ratio if they leave racks or drains undone."""
         bytes_theirs, bytes_equal = (figures["moved_bytes"][1] for figures in (self.theirs, self.equal))
         broken, ours = (figures["rack_violations"][1] or 0 for figures in (self.theirs, self.equal))
         if broken > ours:
             left = plural(round(broken - ours), "partition")
             return f"Their plan leaves {left} on broken racks that Ballast repairs, so the bytes cannot be compared."
+        kept, ours_kept = (
+            figures.get("replicas_on_leaving_brokers", (None, None))[1] or 0 for figures in (self.theirs, self.equal)
+        )
+        if kept > ours_kept:
+            left = plural(round(kept - ours_kept), "replica")
+            return f"Their plan leaves {left} on brokers that Ballast empties, so the bytes cannot be compared."
         if not bytes_theirs or not bytes_equal:
             return "One of the plans copies nothing, so there is no ratio."
         ratio = human_ratio(bytes_theirs / bytes_equal)

@@ -75,10 +75,16 @@ def make_facts(
         cluster_id=CLUSTER,
         run_id=RUN,
         content=merge(merge(defaults(), {"clusters": clusters}), content),
-        partitions=pd.DataFrame(list(partitions)).drop(columns=["cluster_id", "run_id"]),
-        brokers=pd.DataFrame(list(brokers)),
+        partitions=_frame(partitions).drop(columns=["cluster_id", "run_id"]),
+        brokers=_frame(brokers),
         captured_at=CAPTURED_AT,
     )
+
+
+def _frame(rows: Sequence[Row]) -> pd.DataFrame:
+    """Rows as a frame; whole numbers stay exact where values are missing, as in frames from tables."""
+    columns = {name: [each[name] for each in rows] for name in rows[0]}
+    return pd.DataFrame({name: pd.Series(x, dtype=object if None in x else None) for name, x in columns.items()})
 
 
 def asked(*words: str, name: str = "") -> Question:
