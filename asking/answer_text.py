@@ -12,7 +12,7 @@ _NONE = "-"
 _FULLEST = "fullest_disk_percent"
 _ARROW = " -> "
 NOW, PLANNED, BOTH = "now", "planned", "both"
-_SECONDS_PER_HOUR = 3600
+_SECONDS_PER_HOUR = 3600  # figures are in hours, times are formatted from seconds
 _SHOWN_FINDINGS = 4  # kinds of findings in a line: more make it too long to read
 
 

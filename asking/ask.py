@@ -63,9 +63,9 @@ def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> t
         need = how_many(facts, question_of(options), like=options.how_many_like, limit=limit, survive_rack=survive)
         return need.words(), need.answers
     questions = questions_of(options, facts, stored)
-    expected = len(questions) * facts.solve_seconds * _OVER_SHARDS
-    if expected >= _LONG_SECONDS:
-        sys.stderr.write(f"{plural(len(questions), 'plan')}: about {human_time(expected)} of CPU\n")
+    cpu_seconds = len(questions) * facts.solve_seconds * _OVER_SHARDS
+    if cpu_seconds >= _LONG_SECONDS:
+        sys.stderr.write(f"{plural(len(questions), 'plan')}: about {human_time(cpu_seconds)} of CPU\n")
     answers = []
     for number, question in enumerate(questions, start=1):
         if len(questions) > 1:

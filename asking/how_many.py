@@ -10,7 +10,7 @@ from asking.question import Question, facts_for, settings_for
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
-from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.refusals import known_of
 from optimizer.solve.rules.bands import broker_loads, demand_of, reachable_means, replica_weights
 from optimizer.solve.rules.resources import DISK

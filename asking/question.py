@@ -62,14 +62,20 @@ class Question:
     racks: tuple[str, ...] = ()
     lost_brokers: tuple[int, ...] = ()
     lost_racks: tuple[str, ...] = ()
-    size_factor: float = 1.0
-    rate_factor: float = 1.0
+    size_factor: float = 1.0  # as they are
+    rate_factor: float = 1.0  # as they are
     topics: str = ""
 
     @property
     def changes_cluster(self) -> bool:
         """Whether the cluster itself differs from that of the run."""
         return bool(self.new_brokers or self.lost_brokers or self.lost_racks) or self.changes_load
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the answer is the plan of the run."""
+        requests = (any(self.added_to.values()), self.keep, self.only is not None, self.knobs)
+        return not (any(requests) or self.changes_cluster)
 
     @property
     def changes_load(self) -> bool:

@@ -13,7 +13,7 @@ from asking.run_facts import RunFacts
 from optimizer.domain import MOBILITY, Brokers, Floats
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
-from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.all_rules import instance_of
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import flow_bytes
 from optimizer.solve.rules.bands import Demand, bands_for, broker_loads, demand_of, replica_weights

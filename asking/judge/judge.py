@@ -24,7 +24,7 @@ from optimizer.domain import NOT_LIVE, Floats
 from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
 from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables, records
-from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import Settings
 from optimizer.solve.rules.bands import broker_loads, replica_weights

@@ -18,7 +18,7 @@ _FIGURE_OF_LOSS = {
     SOME_RACK: "stopped_by_some_rack",
 }
 _CHANGES = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
-_SECONDS_PER_HOUR = 3600
+_SECONDS_PER_HOUR = 3600  # waves have seconds, the figure has hours
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 # Name of a figure, its placement, and its value.

@@ -16,7 +16,7 @@ from benchmarks.rows import partition_row, row
 from execution.tables import Warehouse
 from optimizer.configuration import merge
 from optimizer.planning.in_memory import plan_in_memory, records
-from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.partitions import DECIDED
 from optimizer.planning.policy.topic_mosts import COLUMNS as MOSTS
 from optimizer.shipped import defaults

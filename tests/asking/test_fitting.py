@@ -15,7 +15,7 @@ from asking.question import facts_for, settings_for
 from asking.run_facts import RunFacts
 from benchmarks.rows import broker_row, partition_row
 from optimizer.planning.arrays import to_brokers, to_partitions
-from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.all_rules import instance_of
 from optimizer.solve.rules.pins import disorder
 from tests.asking.small_run import GB, Row, asked, broker, make_facts, partition
 from tests.examples import examples

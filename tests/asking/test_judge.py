@@ -20,7 +20,7 @@ from execution.planned import Refused
 from optimizer.errors import ConfigError
 from optimizer.kafka.reassignment_json import TopicPartition, format_reassignment
 from optimizer.planning.in_memory import plan_in_memory
-from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.all_rules import instance_of
 from tests.asking.small_run import BROKERS, CLUSTER, GB, RUN, broker, make_facts, partition, write_run
 
 Lists = Mapping[TopicPartition, Sequence[int]]

@@ -65,7 +65,8 @@ def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_a_question_has_the_tables_of_the_job_that_requests_the_same(warehouse: Warehouse, name: str) -> None:
     """The facts are those of the cluster without requests, the policy is the same, and so are all tables."""
     facts, plain = (read_facts(warehouse, cluster, RUN_ID) for cluster in (name, PLAIN))
-    pd.testing.assert_frame_equal(*(each.partitions.drop(columns="cluster_id") for each in (facts, plain)))
+    partitions, of_plain = (each.partitions.drop(columns="cluster_id") for each in (facts, plain))
+    pd.testing.assert_frame_equal(partitions, of_plain)
     pd.testing.assert_frame_equal(facts.brokers, plain.brokers)
     question = REQUESTS[name][1]
     assert requests_of(plain, question) == requests_of(facts, Question())

@@ -9,7 +9,7 @@ import pytest
 
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
-from optimizer.planning.policy.instance import instance_of
+from optimizer.planning.policy.all_rules import instance_of
 from tests.asking.small_run import BROKERS, CLUSTER, Row, broker, make_facts, partition
 from tests.planning.scalar_rules import Rules, host_of
 

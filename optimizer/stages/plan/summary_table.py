@@ -1,6 +1,9 @@
 """The table ``plan_summary``: its inputs are small, so the driver computes it."""
 
+import json
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -10,12 +13,11 @@ from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import FIGURES
 from optimizer.planning.summary_rows import summary_rows
 from optimizer.stages.stage import Frames
+from schemas.keys import CLUSTER_RUN
 from schemas.output import PLAN_SUMMARY
 from schemas.spark import nullable_struct_of, small_frame
 
-_INPUTS = ("measured", "bounds", "leader_bounds", "waves", "exposure")
 _LABELS = {figure.name: figure.label for figure in FIGURES}
-_POSITIONS = {figure.name: position for position, figure in enumerate(FIGURES, start=1)}
 Rows = list[dict[str, Any]]
 
 
@@ -30,30 +32,34 @@ def summary_table(totals: DataFrame, frames: Frames) -> DataFrame:
         ``measured`` (rows of ``balance_rows.COLUMNS``), ``bounds``, ``leader_bounds``, ``waves``, ``exposure`` and
         ``findings``.
     """
-    unexplained = frames["findings"].filter(F.col("code") == FindingCode.UNEXPLAINED.value).groupBy("cluster_id")
-    counts = {row.cluster_id: row["count"] for row in unexplained.count().collect()}
-    inputs = {name: _by_cluster(frames[name]) for name in _INPUTS}
+    names = ("measured", "bounds", "leader_bounds", "waves", "exposure")
+    unexplained = frames["findings"].filter(F.col("code") == FindingCode.UNEXPLAINED.value).select(*CLUSTER_RUN)
+    by_cluster = _collect({"totals": totals, "unexplained": unexplained, **{name: frames[name] for name in names}})
     rows: Rows = []
-    for row in sorted(_records(totals), key=lambda row: str(row["cluster_id"])):
-        cluster_id = row["cluster_id"]
-        of_cluster = {name: by_cluster.get(cluster_id, []) for name, by_cluster in inputs.items()}
-        figures = summary_rows(row, **of_cluster, unexplained=counts.get(cluster_id, 0))
-        rows += [{"cluster_id": cluster_id, "run_id": row["run_id"], **_named(figure)} for figure in figures]
+    for (cluster_id, run_id), tables in sorted(by_cluster.items()):
+        [sums] = tables["totals"]
+        figures = summary_rows(sums, **{name: tables[name] for name in names}, unexplained=len(tables["unexplained"]))
+        rows += [{**_labelled(figure), "cluster_id": cluster_id, "run_id": run_id} for figure in figures]
     ordered = [{name: row[name] for name in PLAN_SUMMARY.names} for row in rows]
     return small_frame(totals.sparkSession, ordered, nullable_struct_of(PLAN_SUMMARY.columns))
 
 
-def _named(figure: Mapping[str, Any]) -> dict[str, Any]:
+def _labelled(figure: Mapping[str, Any]) -> dict[str, Any]:
     name = figure["figure"]
-    return {**figure, "position": _POSITIONS[name], "label": _LABELS[name]}
+    return {**figure, "position": 1 + list(_LABELS).index(name), "label": _LABELS[name]}
 
 
-def _records(frame: DataFrame) -> Rows:
-    return [row.asDict() for row in frame.collect()]
-
-
-def _by_cluster(frame: DataFrame) -> dict[str, Rows]:
-    rows: dict[str, Rows] = {}
-    for row in _records(frame):
-        rows.setdefault(row["cluster_id"], []).append(row)
-    return rows
+def _collect(frames: Frames) -> dict[tuple[str, str], dict[str, Rows]]:
+    """The rows of all frames by cluster and run, and by name, in one query: each row as JSON."""
+    parts = (
+        frame.select(
+            *CLUSTER_RUN,
+            F.lit(name).alias("name"),
+            F.to_json(F.struct(*frame.columns), {"ignoreNullFields": "false"}).alias("content"),
+        )
+        for name, frame in frames.items()
+    )
+    tables: dict[tuple[str, str], dict[str, Rows]] = defaultdict(lambda: defaultdict(list))
+    for row in reduce(DataFrame.unionByName, parts).collect():
+        tables[row.cluster_id, row.run_id][row.name].append(json.loads(row.content))
+    return tables
