@@ -208,8 +208,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(read_plans([plan]).partitions) == len(lists)
     assert main(["judge", *words, "--plan", str(plan)]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0].endswith("Their plan copies 1.00x what Ballast needs for a plan that is as balanced.")
-    assert out[2].split() == ["now", "theirs", "Ballast's", "Ballast", "at", "their", "balance"]
+    assert out[1] == "  Their plan copies 1.00x what Ballast needs for a plan that is as balanced."
+    assert out[4].split() == ["now", "theirs", "Ballast's", "Ballast", "at", "their", "balance"]
     assert main(["judge", *words, "--plan", str(plan), "--json"]) == 0
     content: Any = json.loads(capsys.readouterr().out)
     assert content["theirs"]["moved_bytes"] == content["ours"]["moved_bytes"]
