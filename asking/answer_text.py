@@ -55,7 +55,7 @@ ROWS = (
     Row("leader_changes", "Preferred leaders changed", human_count),
     Row("waves", "Waves", human_count),
     Row("estimated_hours", "Time of the copies", _hours),
-    Row("most_hours", "  at most", _hours),
+    Row("most_hours", "Time, at most", _hours),
     Row(_FULLEST, "Fullest disk", human_percent, is_state=True),
     Row("disk_max_over_mean", "Fullest disk, over the mean", human_ratio, is_state=True, instead_of=_FULLEST),
     Row("brokers_outside_bands", "Brokers outside bands", human_count, is_state=True),
