@@ -1,0 +1,75 @@
+"""The figures of ``judge`` are those of the benchmark's own judge, which shares no code with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking.judge.judge import judged
+from asking.judge.read_plan import read_plans
+from asking.run_facts import RunFacts
+from benchmarks.case import read_case
+from benchmarks.generate import SCENARIOS, generate
+from benchmarks.judge import judge as independent_judge
+from benchmarks.planned import KB, MB
+from benchmarks.run import BAND_NAMES
+from tests.asking.small_run import broker, make_facts, partition
+from tests.benchmarks.test_judge import shuffled_plan
+
+pytestmark = pytest.mark.all_only
+
+
+def facts_of(instance: dict[str, Any]) -> RunFacts:
+    """The facts of a run about an instance."""
+    widths = (instance.get("meta") or {}).get("bands") or {}
+    policy = {
+        "drain_brokers": sorted(instance.get("decommission") or []),
+        **{BAND_NAMES[name]: float(width) for name, width in widths.items() if name in BAND_NAMES},
+    }
+    holding = {b for p in instance["partitions"] for b in p["replicas"]}
+    brokers = [
+        broker(
+            b["id"],
+            b["rack"],
+            holds=b["id"] in holding,
+            disk_capacity_bytes=int(b["disk_capacity_mb"] * MB),
+            in_capacity_bytes_per_s=int(b["nw_in_capacity"] * KB) if "nw_in_capacity" in b else None,
+            out_capacity_bytes_per_s=int(b["nw_out_capacity"] * KB) if "nw_out_capacity" in b else None,
+        )
+        for b in instance["brokers"]
+    ]
+    partitions = [
+        partition(
+            p["topic"],
+            p["partition"],
+            p["replicas"],
+            leader=p["leader"],
+            size_bytes=int(p["size_mb"] * MB),
+            in_bytes_per_s=int(p["nw_in_kbps"] * KB),
+            out_bytes_per_s=int(p["nw_out_kbps"] * KB),
+        )
+        for p in instance["partitions"]
+    ]
+    return make_facts(brokers, partitions, policy=policy)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_both_judges_have_the_same_figures(scenario: str, tmp_path: Path) -> None:
+    """A plan that moves some replicas anywhere: copies, bytes, leaders, racks, brokers to empty, bands."""
+    instance = generate("S", scenario, 7)
+    plan = shuffled_plan(instance, 3)
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan))
+    theirs = judged(facts_of(instance), read_plans([file]), {}).theirs
+    expected = independent_judge(read_case(instance), plan)
+    after = expected["after"]
+    assert theirs["replicas_moved"][1] == expected["moves"]
+    assert theirs["leader_changes"][1] == expected["leader_changes"]
+    assert theirs["moved_bytes"][1] / MB == pytest.approx(expected["moved_mb"], rel=1e-6)
+    assert theirs["rack_violations"] == (expected["before"]["rack_violations"], after["rack_violations"])
+    assert theirs["replicas_on_leaving_brokers"][1] == after["on_brokers_to_empty"]
+    # The other judge counts brokers that stay; those to empty are outside while they hold a replica.
+    lists = {(p["topic"], p["partition"]): p["replicas"] for p in (*instance["partitions"], *plan["partitions"])}
+    leaving = {b for replicas in lists.values() for b in replicas} & {*(instance.get("decommission") or [])}
+    assert theirs["brokers_outside_bands"][1] == after["outside_bands"] + len(leaving)
