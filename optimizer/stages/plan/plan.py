@@ -123,7 +123,10 @@ def build(inputs: Frames, run: Run) -> Frames:
     exposed_tables = exposure_tables(exposed[0].unionByName(exposed[1]), inputs["instance_brokers"], run.settings)
     summary = summary_table(
         base.groupBy(*CLUSTER_RUN).agg(*(F.sum(name).alias(name) for name in TOTALS)),
-        {**inputs, "measured": measured, "waves": waves, "exposure": exposed_tables["exposure"]},
+        {
+            **{name: inputs[name] for name in ("bounds", "leader_bounds", "findings")},
+            **{"measured": measured, "waves": waves, "exposure": exposed_tables["exposure"]},
+        },
     )
     wave_findings = exposed_tables["wave_findings"]
     if run.settings.schedule.windows:
