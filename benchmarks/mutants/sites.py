@@ -15,7 +15,7 @@ from benchmarks.mutants.sql import sql_edits
 # is in exactly one group.
 GROUPS: dict[str, tuple[int, str]] = {
     "stages": (35, "optimizer/stages/**/*.py"),
-    "planning": (10, "optimizer/planning/*.py"),
+    "planning": (10, "optimizer/planning/**/*.py"),
     "wording": (15, "optimizer/wording/*.py"),
     "sources": (60, "sources/*.py"),
     "audit": (35, "optimizer/audit/*.py"),
