@@ -7,11 +7,10 @@ from typing import Any
 import pandas as pd
 
 from asking.fitting import Shortage, shortage
-from asking.question import Question, facts_for, settings_for
+from asking.question import Question, instance_for
 from asking.run_facts import RunFacts
 from optimizer.planning.exposed import NONE
 from optimizer.planning.in_memory import MemoryPlan, plan_in_memory
-from optimizer.planning.policy.all_rules import instance_of
 from optimizer.settings import Settings
 
 BEFORE, AFTER = "before", "after"
@@ -56,14 +55,13 @@ def answer(facts: RunFacts, question: Question, *, anyway: bool = False) -> Answ
     ConfigError
         When no plan can meet the policy, or the question names what the cluster does not have.
     """
-    settings, asked = settings_for(facts, question), facts_for(facts, question)
-    instance, hosts = instance_of(asked.partitions, asked.brokers, settings, asked.cluster_id)
+    settings, instance, hosts = instance_for(facts, question)
     # The job has planned the run itself, so its bytes fit, or they stay where they are.
     checked = not question.changes_nothing
     missing = shortage(instance, hosts, headroom=settings.policy.disk_headroom) if checked else None
     if missing and not anyway:
         return Answer(question, {}, None, missing, settings)
-    plan = plan_in_memory(instance, hosts.assign(run_id=asked.run_id), settings, captured_at=asked.captured_at)
+    plan = plan_in_memory(instance, hosts, settings, captured_at=facts.captured_at)
     figures = figures_of(plan.tables, hosts)
     return Answer(question, figures, plan, missing, settings)
 

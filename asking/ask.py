@@ -15,7 +15,7 @@ from asking.answer_text import columns_of, remarks, table
 from asking.execute_hint import execute_hints
 from asking.how_many import how_many
 from asking.options import variant_parser
-from asking.question import Question, question_of
+from asking.question import VERBS, Question, question_of
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
 from asking.sections import Document, Section, page, text_lines
@@ -138,6 +138,7 @@ def _of_file(path: str) -> list[Question]:
 
 
 def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
+    """Figures of the plan that the run has stored."""
     tables = stored_answer(warehouse, facts)
     return figures_of({**tables, "measured": tables["broker_balance"]}, facts.brokers)
 
@@ -163,20 +164,12 @@ def _captured(facts: RunFacts) -> str:
 def _requests(facts: RunFacts) -> str:
     """The requests of the run for the cluster, in the words of a question."""
     [policy] = facts.settings.cluster_policies().values()
-    parts = [
-        f"{verb} {', '.join(map(str, ids))}"
-        for verb, ids in (
-            ("drain", policy.drain_brokers),
-            ("exclude", policy.exclude_brokers),
-            ("demote", policy.demote_brokers),
-        )
-        if ids
-    ]
+    lists = [(verb, policy.brokers(name)) for name, verb in VERBS.items()]
+    parts = [f"{verb} {', '.join(map(str, ids))}" for verb, ids in lists if ids]
     parts += [f"only {policy.only}"] if policy.only else []
-    parts += [f"{len(policy.pins)} pins"] if policy.pins else []
-    parts += (
-        [f"replication factors of {len(policy.replication_factors)} patterns"] if policy.replication_factors else []
-    )
+    parts += [plural(len(policy.pins), "pin")] if policy.pins else []
+    factors = len(policy.replication_factors)
+    parts += [f"replication factors of {plural(factors, 'pattern')}"] if factors else []
     parts += [f"at most {policy.max_moved_gb:g} GB"] if policy.max_moved_gb else []
     parts += [f"at most {policy.max_moves} moves"] if policy.max_moves else []
     return ", ".join(parts) or "balance"
@@ -196,6 +189,7 @@ def as_json(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headlin
 
 
 def figures_as_json(figures: Figures) -> dict[str, dict[str, float | None]]:
+    """Values before and after the plan, by name."""
     return {name: {"before": before, "after": after} for name, (before, after) in sorted(figures.items())}
 
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from asking.answer import Answer, answer
-from asking.question import Question, facts_for, settings_for
+from asking.question import Question, instance_for
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
-from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.refusals import known_of
 from optimizer.solve.rules.bands import broker_loads, demand_of, reachable_means, replica_weights
 from optimizer.solve.rules.resources import DISK
@@ -106,8 +105,7 @@ def _with(facts: RunFacts, base: Question, count: int, like: int, lost_rack: str
 
 def _fill(facts: RunFacts, question: Question) -> tuple[float, str]:
     """The largest mean share of a disk that balanced brokers reach, and its rack."""
-    settings, asked = settings_for(facts, question), facts_for(facts, question)
-    instance, hosts = instance_of(asked.partitions, asked.brokers, settings, asked.cluster_id)
+    _, instance, hosts = instance_for(facts, question)
     brokers = to_brokers(hosts)
     capacity = brokers.disk_capacity_bytes
     if (capacity[brokers.accepts_replicas] < 0).any():

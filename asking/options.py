@@ -6,6 +6,7 @@ from typing import Any
 
 from execution.options import Parser, add_command
 from optimizer.cluster_policy import ONLY
+from optimizer.job_options import broker_ids
 from optimizer.option_parser import OptionParser
 
 COMMANDS = {
@@ -38,18 +39,18 @@ def add_question(command: argparse.ArgumentParser) -> None:
         ("--exclude-brokers", "give these brokers no new replica"),
         ("--demote", "move preferred leadership away from these brokers"),
     ):
-        policy.add_argument(name, action="extend", type=_ids, default=[], metavar="IDS", help=meaning)
+        policy.add_argument(name, action="extend", type=broker_ids, default=[], metavar="IDS", help=meaning)
     policy.add_argument("--only", choices=(*ONLY, "none"), help="fix only this; none: everything")
     text = "any other setting of policy, solver or schedule, once; value as in TOML"
     policy.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help=text)
     cluster = command.add_argument_group("another cluster")
     text = "add brokers with these unused ids; needs --like"
-    cluster.add_argument("--add-broker", action="extend", type=_ids, default=[], metavar="IDS", help=text)
+    cluster.add_argument("--add-broker", action="extend", type=broker_ids, default=[], metavar="IDS", help=text)
     cluster.add_argument("--like", type=int, metavar="ID", help="new brokers have the capacities of this broker")
     text = "racks of the new brokers, one for all or one each (default: those with the least capacity)"
     cluster.add_argument("--rack", action="extend", type=_names, default=[], metavar="RACKS", help=text)
     text = "these brokers are dead and do not return"
-    cluster.add_argument("--lose-broker", action="extend", type=_ids, default=[], metavar="IDS", help=text)
+    cluster.add_argument("--lose-broker", action="extend", type=broker_ids, default=[], metavar="IDS", help=text)
     text = "all brokers of these racks are dead and do not return"
     cluster.add_argument("--lose-rack", action="extend", type=_names, default=[], metavar="RACKS", help=text)
     for name, what in (("--load", "sizes and rates"), ("--sizes", "sizes"), ("--rates", "rates")):
@@ -82,12 +83,6 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
     answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
     answers.add_argument("--html", metavar="FILE", help="also write a page to this file")
-
-
-def _ids(text: str) -> list[int]:
-    if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 3 or 3,7,12")
-    return [int(part) for part in text.split(",")]
 
 
 def _names(text: str) -> list[str]:

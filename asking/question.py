@@ -14,6 +14,7 @@ from optimizer.cluster_policy import BROKER_LISTS, ClusterPolicy
 from optimizer.configuration import build, merge
 from optimizer.errors import ConfigError
 from optimizer.given_knobs import knob_of_set
+from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.refusals import known_of
 from optimizer.setting_checks import check_pattern
 from optimizer.settings import Settings
@@ -89,7 +90,7 @@ class Question:
 
     def words(self) -> str:
         """All that is asked, in words."""
-        parts = [f"{_VERBS[name]} {_listed(ids)}" for name, ids in self.added_to.items() if ids]
+        parts = [f"{VERBS[name]} {_listed(ids)}" for name, ids in self.added_to.items() if ids]
         parts += [f"keep {_listed(self.keep)}"] if self.keep else []
         parts += [f"only {self.only or 'none'}"] if self.only is not None else []
         parts += [f"{s}.{k} = {v}" for s, knobs in self.knobs.items() for k, v in knobs.items()]
@@ -106,7 +107,8 @@ class Question:
         return ", ".join(parts) or "no change"
 
 
-_VERBS = dict(zip(BROKER_LISTS, ("drain", "exclude", "demote"), strict=True))
+# What a question does with the brokers that it adds to a list.
+VERBS = dict(zip(BROKER_LISTS, ("drain", "exclude", "demote"), strict=True))
 
 
 def _listed(ids: Sequence[int]) -> str:
@@ -193,19 +195,28 @@ def settings_for(facts: RunFacts, question: Question) -> Settings:
     if question.only is not None:
         own["only"] = question.only
     location = {name: value for name, value in cluster.items() if name not in asdict(ClusterPolicy())}
-    policy = {**facts.content["policy"], **_as_content(own)}
+    policy = {**facts.content["policy"], **_plain(own)}
     return build(merge({**facts.content, "clusters": [location], "policy": policy}, question.knobs))
 
 
-def _as_content(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as a TOML file would give them."""
-    return {name: _plain(value) for name, value in policy.items()}
-
-
 def _plain(value: Any) -> Any:
+    """The value as a TOML file would give it."""
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return {name: _plain(item) for name, item in value.items()} if isinstance(value, Mapping) else value
+
+
+def instance_for(facts: RunFacts, question: Question) -> tuple[Settings, pd.DataFrame, pd.DataFrame]:
+    """The settings of a question, and rows of ``instance`` and ``instance_brokers`` of its cluster.
+
+    Raises
+    ------
+    ConfigError
+        When no plan can meet the policy, or the question names what the cluster does not have.
+    """
+    settings, asked = settings_for(facts, question), facts_for(facts, question)
+    instance, hosts = instance_of(asked.partitions, asked.brokers, settings, facts.cluster_id)
+    return settings, instance, hosts.assign(run_id=facts.run_id)
 
 
 def facts_for(facts: RunFacts, question: Question) -> RunFacts:

@@ -8,12 +8,11 @@ from math import comb
 import numpy as np
 
 from asking.answer import Answer, answer
-from asking.question import Question, facts_for, settings_for
+from asking.question import Question, instance_for
 from asking.run_facts import RunFacts
 from optimizer.domain import MOBILITY, Brokers, Floats
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
-from optimizer.planning.policy.all_rules import instance_of
 from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import flow_bytes
 from optimizer.solve.rules.bands import Demand, bands_for, broker_loads, demand_of, replica_weights
@@ -161,8 +160,7 @@ class _Bound:
     @classmethod
     def of(cls, facts: RunFacts, base: Question) -> "_Bound":
         """The bound for the cluster of a question."""
-        settings, asked = settings_for(facts, base), facts_for(facts, base)
-        instance, hosts = instance_of(asked.partitions, asked.brokers, settings, asked.cluster_id)
+        settings, instance, hosts = instance_for(facts, base)
         brokers = to_brokers(hosts)
         partitions = to_partitions(instance, brokers.ids)
         weights = replica_weights(partitions)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from execution.planned import Refused, last_verdicts, unknown_name, verdicts_by_cluster
+from execution.planned import Refused, check_planned, last_verdicts, unknown_name, verdicts_by_cluster
 from execution.tables import Warehouse
 from optimizer.configuration import build, merge
 from optimizer.errors import ConfigError, StageError
@@ -23,7 +23,7 @@ from schemas.verdicts import NOTHING_TO_DO, PLANNED
 _SET_BY_RULES = (*partition_rules.DECIDED, *topic_mosts.COLUMNS)
 _FACTS = tuple(name for name in INSTANCE.names if name not in _SET_BY_RULES)
 _CAPACITIES = ("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s")
-_ANSWERED = ("plan_summary", "waves", "broker_balance", "findings", "exposure")
+_ANSWERED = ("plan_summary", "waves", "broker_balance", "exposure")
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,7 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
         When the run has no plan for the cluster, or when an earlier release made it.
     """
     verdict = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
-    if verdict["verdict"] not in (PLANNED, NOTHING_TO_DO):
-        reason = f": {verdict['reason']}" if verdict["reason"] else ""
-        raise Refused(
-            f"run {run_id!r} has no plan for cluster {cluster_id!r}, its verdict is {verdict['verdict']}{reason}"
-        )
+    check_planned(verdict, reason=verdict["reason"])
     rows = _Rows(warehouse, cluster_id, run_id)
     topics, instance = rows.frame("topics", "topic", "configs"), rows.frame("instance")
     if instance.empty:

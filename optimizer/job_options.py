@@ -18,7 +18,8 @@ failed, or the plan of the run is already approved"""
 LOCAL_INPUT = "BALLAST_LOCAL_INPUT"
 
 
-def _ids(text: str) -> list[int]:
+def broker_ids(text: str) -> list[int]:
+    """Broker ids of an option, such as 3,7,12."""
     if not re.fullmatch(r"\d+(,\d+)*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 3 or 3,7,12")
     return [int(part) for part in text.split(",")]
@@ -31,7 +32,7 @@ def _add_lists(policy: Any) -> None:
         ("--exclude-brokers", "give these brokers no new replica"),
         ("--demote", "move preferred leadership away from these brokers"),
     ):
-        policy.add_argument(name, action="extend", type=_ids, metavar="IDS", help=f"{meaning}; may be repeated")
+        policy.add_argument(name, action="extend", type=broker_ids, metavar="IDS", help=f"{meaning}; may be repeated")
     for name, meaning in (("--topics", "plan only these topics"), ("--exclude-topics", "do not plan these topics")):
         policy.add_argument(name, action="append", metavar="REGEX", help=f"{meaning}; may be repeated")
 

@@ -15,7 +15,7 @@ from asking.ask import figures_as_json, stored_figures
 from asking.judge.belongs import check_belongs
 from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import TheirPlan
-from asking.question import Question, settings_for
+from asking.question import Question, instance_for
 from asking.run_facts import RunFacts, read_facts
 from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
@@ -24,7 +24,6 @@ from optimizer.domain import NOT_LIVE, Floats
 from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
 from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables, records
-from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import Settings
 from optimizer.solve.rules.bands import broker_loads, replica_weights
@@ -107,9 +106,7 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
     stale_ok : bool
         Also judge a plan that was made for other replica lists.
     """
-    settings = settings_for(facts, Question())
-    instance, hosts = instance_of(facts.partitions, facts.brokers, settings, facts.cluster_id)
-    hosts = hosts.assign(run_id=facts.run_id)
+    settings, instance, hosts = instance_for(facts, Question())
     live = hosts.loc[~hosts["state"].isin(NOT_LIVE), "broker_id"]
     belonging = check_belongs(
         their_plan, instance, broker_ids=set(hosts["broker_id"]), live_broker_ids=set(live), stale_ok=stale_ok
