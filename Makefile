@@ -1,6 +1,6 @@
 # Short names for the commands of this project; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run test all quick search lint docs sample mutants image pictures clean
+.PHONY: help run test all quick search lint docs sample mutants image pictures picture clean
 PYTHON := .venv/bin/python
 
 help:  ## list the targets
@@ -42,6 +42,12 @@ image: .venv  ## execute the Dockerfile in a bare root file system and plan the 
 
 pictures: .venv  ## take the pictures of docs/airflow.md again, from a real Airflow (needs Chromium)
 	$(PYTHON) -m tests.airflow.pictures
+
+picture: .venv  ## take the picture of README.md again, from a plan of the sample (needs Chromium)
+	./spark-submit.sh pipeline --config conf/sample.toml --run-id picture
+	sed '/^<script>/,/<\/script>/d' out/picture/sample/report.html > .build/report.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,1080 \
+		--screenshot=docs/pictures/report.png .build/report.html
 
 clean:  ## remove the tables, plans and caches of this checkout
 	rm -rf warehouse out spark-warehouse metastore_db derby.log

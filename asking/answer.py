@@ -1,21 +1,15 @@
 """Answers to questions: the figures of the plan that the job would make."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
 
 from asking.fitting import Shortage, shortage
 from asking.question import Question, instance_for
 from asking.run_facts import RunFacts
-from optimizer.planning.exposed import NONE
+from optimizer.cluster_policy import DEMOTE, DIRS, LEADERS
 from optimizer.planning.in_memory import MemoryPlan, plan_in_memory
+from optimizer.planning.plan_figures import AFTER, BEFORE, Figures, disk_percents, figures_of
 from optimizer.settings import Settings
-
-BEFORE, AFTER = "before", "after"
-_SECONDS_PER_HOUR = 3600  # of waves; hours are shown
-Figures = Mapping[str, tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True)
@@ -33,6 +27,8 @@ class Answer:
         Why the bytes do not fit.
     settings : Settings
         That the plan was made with.
+    disks_before, disks_after : sequence of float
+        Used share of each broker's disk in percent; empty without a plan, or if a capacity is unknown.
     """
 
     question: Question
@@ -40,6 +36,8 @@ class Answer:
     plan: MemoryPlan | None
     shortage: Shortage | None
     settings: Settings
+    disks_before: Sequence[float] = ()
+    disks_after: Sequence[float] = ()
 
 
 def answer(facts: RunFacts, question: Question, *, anyway: bool = False) -> Answer:
@@ -56,53 +54,13 @@ def answer(facts: RunFacts, question: Question, *, anyway: bool = False) -> Answ
         When no plan can meet the policy, or the question names what the cluster does not have.
     """
     settings, instance, hosts = instance_for(facts, question)
-    # The job has planned the run itself, so its bytes fit, or they stay where they are.
-    checked = not question.changes_nothing
+    # The job has planned the run itself, so its bytes fit, or they stay where they are. Leaders copy nothing.
+    [requests] = settings.cluster_policies().values()
+    checked = not question.changes_nothing and requests.only not in (LEADERS, DEMOTE, DIRS)
     missing = shortage(instance, hosts, headroom=settings.policy.disk_headroom) if checked else None
     if missing and not anyway:
         return Answer(question, {}, None, missing, settings)
     plan = plan_in_memory(instance, hosts, settings, captured_at=facts.captured_at)
     figures = figures_of(plan.tables, hosts)
-    return Answer(question, figures, plan, missing, settings)
-
-
-def figures_of(tables: Mapping[str, pd.DataFrame], hosts: pd.DataFrame) -> Figures:
-    """Figures of a plan, by name: those of ``plan_summary``, hours, disks, and partitions that are offline.
-
-    Parameters
-    ----------
-    tables : mapping
-        ``plan_summary``, ``waves``, ``measured`` and ``exposure``.
-    hosts : DataFrame
-        With ``disk_capacity_bytes``.
-    """
-    figures: dict[str, tuple[float | None, float | None]] = {
-        str(row["figure"]): (_value(row[BEFORE]), _value(row[AFTER]))
-        for row in tables["plan_summary"][["figure", BEFORE, AFTER]].to_dict("records")
-    }
-    for name in ("least_seconds", "most_seconds"):
-        seconds = tables["waves"][name] if len(tables["waves"]) else pd.Series([0])
-        known = None if seconds.isna().any() else float(seconds.sum()) / _SECONDS_PER_HOUR
-        figures[name.replace("seconds", "hours")] = (None, known)
-    figures["fullest_disk_percent"] = (
-        _fullest(tables["measured"], hosts, BEFORE),
-        _fullest(tables["measured"], hosts, AFTER),
-    )
-    without_loss = tables["exposure"][tables["exposure"]["loss"] == NONE].set_index("moment")["offline"]
-    figures["offline"] = (_value(without_loss.get(BEFORE)), _value(without_loss.get(AFTER)))
-    return figures
-
-
-def _value(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
-
-
-def _fullest(measured: pd.DataFrame, hosts: pd.DataFrame, placement: str) -> float | None:
-    """The largest share of a disk that is used, in percent; None if a capacity is unknown."""
-    rows = measured[measured["placement"] == placement].merge(
-        hosts[["broker_id", "disk_capacity_bytes"]], on="broker_id"
-    )
-    rows = rows[rows["disk_bytes"] > 0]
-    if rows.empty or rows["disk_capacity_bytes"].isna().any():
-        return None
-    return float((100 * rows["disk_bytes"].astype(float) / rows["disk_capacity_bytes"].astype(float)).max())
+    before, after = (disk_percents(plan.tables["measured"], hosts, side) for side in (BEFORE, AFTER))
+    return Answer(question, figures, plan, missing, settings, before, after)

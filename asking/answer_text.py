@@ -4,15 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from asking.answer import Answer, Figures
+import pandas as pd
+
+from asking.answer import Answer
 from asking.sections import Grid
-from optimizer.units import human_bytes, human_count, human_percent, human_ratio, human_time, plural
+from optimizer.planning.in_memory import Tables
+from optimizer.planning.plan_figures import Figures
+from optimizer.units import human_bytes, human_count, human_hours, human_percent, human_ratio, plural
 
 _NONE = "-"
 _FULLEST = "fullest_disk_percent"
 _ARROW = " -> "
 NOW, PLANNED, BOTH = "now", "planned", "both"
-_SECONDS_PER_HOUR = 3600  # figures are in hours, times are formatted from seconds
+OF_RUN = {"now": NOW, "this run": PLANNED}  # headings of the columns about the run itself
 _SHOWN_FINDINGS = 4  # kinds of findings in a line: more make it too long to read
 
 
@@ -42,10 +46,6 @@ class Row:
     instead_of: str = ""
 
 
-def _hours(value: float) -> str:
-    return human_time(value * _SECONDS_PER_HOUR)
-
-
 ROWS = (
     Row("moved_bytes", "Bytes copied", human_bytes),
     Row("moved_share_percent", "Share of all bytes", human_percent),
@@ -54,11 +54,11 @@ ROWS = (
     Row("replicas_moved", "Replicas copied", human_count),
     Row("leader_changes", "Preferred leaders changed", human_count),
     Row("waves", "Waves", human_count),
-    Row("estimated_hours", "Time of the copies", _hours),
-    Row("most_hours", "Time, at most", _hours),
+    Row("estimated_hours", "Time of the copies", human_hours),
+    Row("most_hours", "Time, at most", human_hours),
     Row(_FULLEST, "Fullest disk", human_percent, is_state=True),
     Row("disk_max_over_mean", "Fullest disk, over the mean", human_ratio, is_state=True, instead_of=_FULLEST),
-    Row("brokers_outside_bands", "Brokers outside bands", human_count, is_state=True),
+    Row("brokers_outside_bands", "Brokers outside requested bands", human_count, is_state=True),
     Row("rack_violations", "Partitions that break the rack rule", human_count, is_state=True),
     Row("replicas_on_leaving_brokers", "Replicas on brokers to empty", human_count, is_state=True, hidden_at_zero=True),
     Row("offline", "Partitions offline", human_count, is_state=True, hidden_at_zero=True),
@@ -94,8 +94,7 @@ class Column:
 def columns_of(stored: Figures, answers: Sequence[Answer]) -> list[Column]:
     """The cluster now, the plan of the run, and each answer."""
     return [
-        Column("now", stored, NOW),
-        Column("this run", stored, PLANNED),
+        *(Column(heading, stored, side) for heading, side in OF_RUN.items()),
         *(
             Column(
                 item.question.name,
@@ -146,17 +145,19 @@ def remarks(answers: Sequence[Answer]) -> Iterator[str]:
         if answer.shortage:
             yield f"{answer.question.name}: {answer.shortage.words()}."
         if answer.plan:
-            counts = _stays(answer)
-            if counts:
-                yield f"{answer.question.name}: findings after the plan: {_listed(counts)}."
+            tables = answer.plan.tables
+            for when, counts in (("after the plan", _stays(tables)), ("of its waves", _codes(tables["wave_findings"]))):
+                if counts:
+                    yield f"{answer.question.name}: findings {when}: {_listed(counts)}."
 
 
-def _stays(answer: Answer) -> Counter[str]:
-    assert answer.plan
-    findings = answer.plan.tables["findings"]
-    if findings.empty:
-        return Counter()
-    return Counter(findings.loc[findings["when"].isin(("after", "both")), "code"].astype(str))
+def _stays(tables: Tables) -> Counter[str]:
+    findings = tables["findings"]
+    return _codes(findings[findings["when"].isin(("after", "both"))])
+
+
+def _codes(findings: pd.DataFrame) -> Counter[str]:
+    return Counter(findings["code"].astype(str))
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -3,31 +3,29 @@
 import argparse
 import json
 import shlex
-import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from asking.alternatives import alternatives
-from asking.answer import Answer, Figures, answer, figures_of
-from asking.answer_text import columns_of, remarks, table
+from asking.answer import Answer, answer
+from asking.answer_text import OF_RUN, columns_of, remarks, table
 from asking.execute_hint import execute_hints
 from asking.how_many import how_many
 from asking.options import variant_parser
+from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
-from asking.sections import Document, Section, page, text_lines
+from asking.sections import Document, Dots, Drawing, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
-from optimizer.units import human_time, plural
+from optimizer.planning.plan_figures import Figures, figures_of
+from optimizer.units import plural
 
-# CPU time of a plan in memory over that of its shards in the job: leaders, bounds, waves and losses come on top.
-# Measured on the sample and on 100 brokers with 20,000 partitions.
-_OVER_SHARDS = 2.7
-_LONG_SECONDS = 10  # from here on, people want to know before they wait
+_LISTED = ("moves", "findings", "wave_findings")  # tables of an answer whose rows are in its JSON
 
 
 def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
@@ -63,13 +61,11 @@ def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> t
         need = how_many(facts, question_of(options), like=options.how_many_like, limit=limit, survive_rack=survive)
         return need.words(), need.answers
     questions = questions_of(options, facts, stored)
-    cpu_seconds = len(questions) * facts.solve_seconds * _OVER_SHARDS
-    if cpu_seconds >= _LONG_SECONDS:
-        sys.stderr.write(f"{plural(len(questions), 'plan')}: about {human_time(cpu_seconds)} of CPU\n")
+    say_estimate(facts, len(questions), plural(len(questions), "plan"))
     answers = []
     for number, question in enumerate(questions, start=1):
         if len(questions) > 1:
-            sys.stderr.write(f"{number} of {len(questions)}: {question.name}\n")
+            say_plan(f"{number} of {len(questions)}: {question.name}")
         answers.append(answer(facts, question, anyway=options.anyway))
     return "", answers
 
@@ -79,6 +75,8 @@ def _check_together(options: argparse.Namespace) -> None:
     counts = options.how_many_like is not None
     if counts != (options.disk_below is not None) or (options.survive_rack and not counts):
         raise ConfigError("--how-many-like ID and --disk-below SHARE belong together; --survive-rack needs both")
+    if counts and options.add_broker:
+        raise ConfigError("--how-many-like counts new brokers itself: leave --add-broker out")
     if options.of and options.retire is None:
         raise ConfigError("--of chooses the brokers for --retire N: also give it")
     several = bool(options.variant or options.variants or options.alternatives)
@@ -99,10 +97,10 @@ def questions_of(options: argparse.Namespace, facts: RunFacts, stored: Figures) 
     questions += map(_variant, options.variant)
     questions += _of_file(options.variants) if options.variants else []
     questions += alternatives(facts, stored.get("moved_bytes", (None, None))[1]) if options.alternatives else []
-    names = [question.name for question in questions]
+    names = [*OF_RUN, *(question.name for question in questions)]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ConfigError(f"two questions are called {repeated[0]!r}: give each a name of its own")
+        raise ConfigError(f"two columns are called {repeated[0]!r}: give each question a name of its own")
     return questions or [own]
 
 
@@ -110,11 +108,15 @@ def _variant(text: str) -> Question:
     name, colon, words = text.partition(":")
     if not (colon and name.strip()):
         raise ConfigError(f"--variant {text!r}: write 'NAME: OPTIONS', such as 'wide: --set policy.disk_band=0.1'")
+    return _named(name.strip(), words, f"--variant {text!r}")
+
+
+def _named(name: str, words: str, where: str) -> Question:
     try:
         options = shlex.split(words)
     except ValueError as error:  # a quote that does not end
-        raise ConfigError(f"--variant {text!r}: {str(error).lower()}") from error
-    return question_of(variant_parser().parse_args(options), name.strip())
+        raise ConfigError(f"{where}: {str(error).lower()}") from error
+    return question_of(variant_parser().parse_args(options), name)
 
 
 def _of_file(path: str) -> list[Question]:
@@ -134,7 +136,7 @@ def _of_file(path: str) -> list[Question]:
             or not all(isinstance(value, str) for value in table_.values())
         ):
             raise ConfigError(f"--variants {path}: {table_!r}: {remedy}")
-    return [_variant(f"{table_['name']}: {table_['options']}") for table_ in tables]
+    return [_named(table_["name"], table_["options"], f"--variants {path}: {table_['name']}") for table_ in tables]
 
 
 def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
@@ -152,9 +154,22 @@ def document_of(facts: RunFacts, stored: Figures, answers: Sequence[Answer], hea
     else:
         head += [f"{q.name}: {q.words()}." if q.name != q.words() else f"Asked: {q.words()}." for q in questions]
     title = f"{facts.cluster_id}: what if, from run {facts.run_id}{_captured(facts)}"
-    sections = [Section("Plans", [table(columns_of(stored, answers))])]
-    lines = [*remarks(answers), *execute_hints(facts, questions)]
+    drawn = [Dots(item.question.name, item.disks_before, item.disks_after) for item in answers if item.disks_after]
+    caption = "Disks in percent of their capacity, a dot for each broker: before above, after below"
+    sections = [
+        Section("Plans", [table(columns_of(stored, answers))]),
+        *([Section("Disks", [Drawing(caption, drawn)])] if drawn else []),
+    ]
+    solved = [item.question for item in answers if item.plan]
+    lines = [*remarks(answers), *_about_windows(questions), *execute_hints(facts, solved)]
     return Document(title, head, [*sections, *([Section("Remarks", lines)] if lines else [])])
+
+
+def _about_windows(questions: Sequence[Question]) -> Iterator[str]:
+    """A job measures the rates in its windows; an answer has only those that the run has stored."""
+    names = [question.name for question in questions if "windows" in question.knobs.get("schedule", {})]
+    if names:
+        yield f"{', '.join(names)}: uses the rates of the run; a job measures those in the windows."
 
 
 def _captured(facts: RunFacts) -> str:
@@ -195,7 +210,7 @@ def figures_as_json(figures: Figures) -> dict[str, dict[str, float | None]]:
 
 def _as_dict(item: Answer) -> dict[str, Any]:
     tables = item.plan.tables if item.plan else {}
-    content = {name: records(tables[name]) if name in tables else [] for name in ("moves", "findings")}
+    content = {name: records(tables[name]) if name in tables else [] for name in _LISTED}
     return {
         "name": item.question.name,
         "asked": item.question.words(),

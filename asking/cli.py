@@ -5,17 +5,21 @@ Each command loads its own packages: the solver takes 0.5 s of CPU.
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from asking.options import add_commands
 from execution.command import print_lines, run_command
 from execution.options import parser_of
 from execution.tables import Warehouse
+from optimizer.errors import ConfigError
 from optimizer.settings import Settings
 
 
 def run(options: argparse.Namespace, settings: Settings) -> None:
     """Run the command of a command line."""
     warehouse = Warehouse(settings.storage.warehouse)
+    if options.html and not Path(options.html).absolute().parent.is_dir():
+        raise ConfigError(f"--html {options.html}: the folder does not exist; create it first")
     if options.command == "ask":
         from asking.ask import ask
 

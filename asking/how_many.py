@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from asking.answer import Answer, answer
-from asking.question import Question, instance_for
+from asking.progress import say_estimate
+from asking.question import Question, facts_for, instance_for
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
@@ -17,6 +18,7 @@ from optimizer.units import human_percent, plural
 
 MOST_ADDED = 500  # brokers; if so many do not help, the limit cannot be met by adding brokers
 _NOWHERE = ""
+_IDLE = 2  # counts of brokers in a row that do not lower the fullest disk: then more do not help either
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,19 @@ def how_many(facts: RunFacts, base: Question, *, like: int, limit: float, surviv
     lost_racks = known_of(facts.brokers).racks if survive_rack else ()
     losses = [_NOWHERE, *lost_racks]
     count = next((n for n in range(MOST_ADDED + 1) if _fits(facts, base, n, like, losses, limit)), None)
+    fullest_of: list[float] = []
     while count is not None and count <= MOST_ADDED:
-        questions = [(loss, _with(facts, base, count, like, loss)) for loss in losses]
-        answers = [(loss, answer(facts, question)) for loss, question in questions]
-        if all(item.plan and _fullest(item) < 100 * limit for _, item in answers):
+        say_estimate(facts, len(losses), f"{plural(count, 'new broker')}, {plural(len(losses), 'plan')}")
+        answers = [(loss, answer(facts, _with(facts, base, count, like, loss))) for loss in losses]
+        fullest_of.append(max(_fullest(item) for _, item in answers))
+        if fullest_of[-1] < 100 * limit:
             lost_rack, fullest = max(answers, key=lambda pair: _fullest(pair[1]))
             _, rack = _fill(facts, fullest.question)
             return Need(count, [item for _, item in answers], limit, rack, lost_rack)
+        if len(fullest_of) > _IDLE and fullest_of[-1] >= fullest_of[-1 - _IDLE]:
+            held = human_percent(fullest_of[-1])
+            text = f"{plural(count, 'new broker')} like {like} leave the fullest disk at {held}, no less than fewer do"
+            raise ConfigError(f"--disk-below {limit:g}: {text}. Look at what may not move: --json lists the findings")
         count += 1
     raise ConfigError(f"--disk-below {limit:g}: {MOST_ADDED} new brokers like {like} are not enough")
 
@@ -91,15 +99,22 @@ def _fits(facts: RunFacts, base: Question, count: int, like: int, losses: Sequen
 
 
 def _with(facts: RunFacts, base: Question, count: int, like: int, lost_rack: str) -> Question:
+    """The question with new brokers. Their racks are chosen before the loss, and those in the lost rack are lost."""
     first = int(facts.brokers["broker_id"].max()) + 1
     new = tuple(range(first, first + count))
-    name = f"{count} more" + (f", lose rack {lost_rack}" if lost_rack else "")
+    more = replace(base, name=f"{count} more", new_brokers=new, like=like if count else None)
+    if not lost_rack:
+        return more
+    brokers = facts_for(facts, more).brokers
+    racks = dict(zip(brokers["broker_id"], brokers["rack"], strict=True))
+    left = tuple(broker for broker in new if racks[broker] != lost_rack)
     return replace(
-        base,
-        name=name,
-        new_brokers=(*base.new_brokers, *new),
-        like=like if count else base.like,
-        lost_racks=(*base.lost_racks, *([lost_rack] if lost_rack else [])),
+        more,
+        name=f"{count} more, lose rack {lost_rack}",
+        new_brokers=left,
+        like=like if left else None,
+        racks=tuple(racks[broker] for broker in left),
+        lost_racks=(*base.lost_racks, lost_rack),
     )
 
 

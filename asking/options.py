@@ -6,7 +6,7 @@ from typing import Any
 
 from execution.options import Parser, add_command
 from optimizer.cluster_policy import ONLY
-from optimizer.job_options import broker_ids
+from optimizer.job_options import LARGEST_ID, broker_ids
 from optimizer.option_parser import OptionParser
 
 COMMANDS = {
@@ -95,11 +95,22 @@ def _count(text: str) -> int:
     return int(text)
 
 
+_MOST_IN_RANGE = 100_000  # broker ids: more than any cluster has
+
+
 def _ranges(text: str) -> list[int]:
     """Broker ids, and ranges of them."""
     if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 101-106,110")
     parts = [part.partition("-") for part in text.split(",")]
+    for first, _, last in parts:
+        if int(last or first) < int(first) or int(last or first) > LARGEST_ID:
+            remedy = f"write 101-106, the smaller id first; ids end at {LARGEST_ID}"
+            raise argparse.ArgumentTypeError(f"{first}-{last} is not a range of broker ids: {remedy}")
+        if int(last or first) - int(first) >= _MOST_IN_RANGE:
+            raise argparse.ArgumentTypeError(
+                f"{first}-{last} has more than {_MOST_IN_RANGE:,} ids: write a smaller one"
+            )
     return [broker for first, _, last in parts for broker in range(int(first), int(last or first) + 1)]
 
 

@@ -8,8 +8,10 @@ from math import comb
 import numpy as np
 
 from asking.answer import Answer, answer
-from asking.question import Question, instance_for
+from asking.progress import say_estimate
+from asking.question import Question, instance_for, settings_for
 from asking.run_facts import RunFacts
+from optimizer.cluster_policy import DRAIN
 from optimizer.domain import MOBILITY, Brokers, Floats
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
@@ -17,7 +19,7 @@ from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import flow_bytes
 from optimizer.solve.rules.bands import Demand, bands_for, broker_loads, demand_of, replica_weights
 from optimizer.solve.rules.resources import DISK
-from optimizer.units import human_bytes, human_count, human_percent, plural
+from optimizer.units import clause, human_bytes, human_count, plural
 
 MOST_SUBSETS = 50_000  # a bound takes some 0.3 ms: more would take longer than the plans themselves
 MOST_SOLVED = 60  # plans; after so many the best one is reported without proof
@@ -50,16 +52,22 @@ class Choice:
         """One sentence."""
         best = self.answers[0]
         ids = ", ".join(map(str, best.question.added_to["drain_brokers"]))
+        if not best.plan:
+            return f"Nothing can be emptied: the bytes of the best choice, {ids}, do not fit on the other brokers."
+        if staying := best.figures["replicas_on_leaving_brokers"][1]:
+            left = clause(round(staying), "replica", "stays", "stay")
+            return f"Nothing can be emptied as asked: with the best choice, {ids}, {left} on brokers to empty."
         text = f"Cheapest to empty: {ids}, {human_bytes(_bytes(best))} copied"
         counted = f"{human_count(self.subsets)} subsets bounded, {plural(len(self.answers), 'plan')} solved"
         if self.is_greedy:
             return f"{text}. Greedy: one broker after the other, because there are too many subsets ({counted})."
-        if self.next_bound_bytes is None:
-            return f"{text} ({counted})."
-        if _is_proven(best, self.next_bound_bytes):
-            least, within = human_bytes(self.next_bound_bytes), human_percent(100 * TOLERANCE)
-            return f"{text}. Proven within {within}: any other subset copies at least {least} ({counted})."
-        return f"{text}. Not proven: another subset may copy only {human_bytes(self.next_bound_bytes)} ({counted})."
+        return f"{text}. Any choice copies at least {human_bytes(self.least_bytes)} (proven; {counted})."
+
+    @property
+    def least_bytes(self) -> float:
+        """What any subset copies at least: the proven minimum of each solved plan, and the bounds of the others."""
+        solved = (item.figures["bound_bytes"][1] or 0.0 for item in self.answers if item.plan)
+        return min([*solved, *([] if self.next_bound_bytes is None else [self.next_bound_bytes])])
 
 
 def retire(facts: RunFacts, base: Question, count: int, candidates: Sequence[int] = ()) -> Choice:
@@ -77,6 +85,9 @@ def retire(facts: RunFacts, base: Question, count: int, candidates: Sequence[int
     ConfigError
         When there are not more candidates than brokers to choose, or one is unknown.
     """
+    [requests] = settings_for(facts, base).cluster_policies().values()
+    if requests.only not in ("", DRAIN):
+        raise ConfigError(f"--retire: with only {requests.only} no broker is emptied; use --only none or --only drain")
     bound = _Bound.of(facts, base)
     chosen_from = [*dict.fromkeys(candidates)] or bound.accepting
     unknown = sorted(set(chosen_from) - set(bound.accepting))
@@ -97,7 +108,9 @@ def _solved(facts: RunFacts, base: Question, subsets: Sequence[tuple[int, tuple[
     for bound_bytes, subset in subsets:
         if answers and (_is_proven(answers[0], bound_bytes) or len(answers) == MOST_SOLVED):
             break
-        answers.append(answer(facts, _draining(base, subset)))
+        question = _draining(base, subset)
+        say_estimate(facts, 1, question.name)
+        answers.append(answer(facts, question))
         answers.sort(key=_rank)
     remaining = subsets[len(answers)][0] if len(answers) < len(subsets) else None
     return Choice(answers, len(subsets), remaining, is_greedy=False)

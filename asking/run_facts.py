@@ -18,7 +18,7 @@ from optimizer.planning.policy import topic_mosts
 from optimizer.settings import Settings
 from optimizer.shipped import defaults
 from schemas.planning import INSTANCE
-from schemas.verdicts import NOTHING_TO_DO, PLANNED
+from schemas.verdicts import WITH_PLAN
 
 _SET_BY_RULES = (*partition_rules.DECIDED, *topic_mosts.COLUMNS)
 _FACTS = tuple(name for name in INSTANCE.names if name not in _SET_BY_RULES)
@@ -85,11 +85,7 @@ def last_run(warehouse: Warehouse, cluster_id: str) -> str:
     clusters = {row["cluster_id"] for row in verdicts}
     if cluster_id not in clusters:
         raise unknown_name(warehouse.path, "cluster", cluster_id, clusters, "./ballast show lists the runs of all")
-    planned = {
-        row["run_id"]
-        for row in verdicts
-        if row["cluster_id"] == cluster_id and row["verdict"] in (PLANNED, NOTHING_TO_DO)
-    }
+    planned = {row["run_id"] for row in verdicts if row["cluster_id"] == cluster_id and row["verdict"] in WITH_PLAN}
     times = warehouse.written_at("verdicts", (row["run_id"] for row in verdicts))
     timed = sorted((times[run_id], run_id) for run_id in planned if run_id in times)
     if not timed and len(planned) != 1:
@@ -112,8 +108,8 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
     check_planned(verdict, reason=verdict["reason"])
     rows = _Rows(warehouse, cluster_id, run_id)
     topics, instance = rows.frame("topics", "topic", "configs"), rows.frame("instance")
-    if instance.empty:
-        raise Refused(f"run {run_id!r} has no rows of {cluster_id!r} in table instance any more: plan again")
+    for name, frame in {"instance": instance, "topics": topics}.items():
+        _check_rows(frame, name, cluster_id, run_id)
     _check_release(instance, run_id)
     partitions = instance[list(_FACTS)].merge(topics, on="topic", how="left", validate="many_to_one")
     captured = rows.frame("sources", "captured_at")["captured_at"].dropna()
@@ -131,7 +127,15 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
 def stored_answer(warehouse: Warehouse, facts: RunFacts) -> dict[str, pd.DataFrame]:
     """The tables of the run's own plan that the figures of an answer come from."""
     rows = _Rows(warehouse, facts.cluster_id, facts.run_id)
-    return {name: rows.frame(name) for name in _ANSWERED}
+    tables = {name: rows.frame(name) for name in _ANSWERED}
+    for name in ("plan_summary", "broker_balance"):
+        _check_rows(tables[name], name, facts.cluster_id, facts.run_id)
+    return tables
+
+
+def _check_rows(frame: pd.DataFrame, table: str, cluster_id: str, run_id: str) -> None:
+    if frame.empty:
+        raise Refused(f"run {run_id!r} has no rows of {cluster_id!r} in table {table} any more: plan again")
 
 
 def _check_release(instance: pd.DataFrame, run_id: str) -> None:
@@ -156,6 +160,9 @@ def _content(warehouse: Warehouse, cluster_id: str, run_id: str) -> dict[str, An
 def _brokers(rows: _Rows) -> pd.DataFrame:
     columns = [name for name in broker_rules.FACTS if name != "holds"]
     dirs = rows.frame("instance_brokers", "broker_id", "log_dirs")
-    brokers = rows.frame("brokers", *columns, *_CAPACITIES).merge(dirs, on="broker_id", how="left", validate="1:1")
-    holding = rows.frame("replicas", "broker_id")["broker_id"].unique()
+    facts, replicas = rows.frame("brokers", *columns, *_CAPACITIES), rows.frame("replicas", "broker_id")
+    for name, frame in {"brokers": facts, "replicas": replicas}.items():
+        _check_rows(frame, name, rows.cluster_id, rows.run_id)
+    brokers = facts.merge(dirs, on="broker_id", how="left", validate="1:1")
+    holding = replicas["broker_id"].unique()
     return brokers.assign(holds=brokers["broker_id"].isin(holding)).sort_values("broker_id").reset_index(drop=True)

@@ -88,7 +88,7 @@ def read_run(warehouse: Warehouse, run_id: str, cluster_id: str) -> RunRows:
     reader = _Reader(warehouse, run_id, cluster_id, records)
     tables = {name: reader.read(name, columns) for name, columns in COLUMNS.items()}
     solve = records.get("solve")
-    seconds = claims.copy_seconds(warehouse.rows("executions", run_id=run_id, cluster_id=cluster_id))
+    seconds = claims.copy_seconds(claims.events(warehouse, run_id=run_id, cluster_id=cluster_id))
     return RunRows(
         run_id,
         verdict["verdict"],

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
+from optimizer.emit.decision_text import WIDTH
 from optimizer.emit.pages import render
-from optimizer.emit.summary import WIDTH
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,28 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Dots:
+    """A drawn row: a dot for each broker before the plan, and one after it, in percent of 0 to 100."""
+
+    label: str
+    before: Sequence[float]
+    after: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Rows of dots on one scale; only pages have it."""
+
+    caption: str
+    rows: Sequence[Dots]
+
+
+@dataclass(frozen=True)
 class Section:
-    """A title, and sentences and tables in their order."""
+    """A title, and sentences, tables and drawings in their order."""
 
     title: str
-    parts: Sequence[str | Grid]
+    parts: Sequence[str | Grid | Drawing]
 
 
 @dataclass(frozen=True)
@@ -48,8 +65,11 @@ def text_lines(document: Document) -> Iterator[str]:
     for line in document.head:
         yield from _paragraph(line)
     for section in document.sections:
+        parts = [part for part in section.parts if not isinstance(part, Drawing)]
+        if not parts:
+            continue
         yield from ("", section.title)
-        for number, part in enumerate(section.parts):
+        for number, part in enumerate(parts):
             if isinstance(part, str):
                 yield from _paragraph(part)
             else:

@@ -23,6 +23,7 @@ HEAD = (
     "default: moves",
     "default: TB",
     "default: disk max/mean",
+    "default / least",
 )
 INTRO = """\
 # Benchmark
@@ -37,6 +38,8 @@ the planner. *Default* is what Kafka's own assignment would copy.
 - **rule breaks**: duplicates, changed replication factors, rack violations, replicas on brokers to empty, full disks.
 - **shard CPU-s**: the solver alone; **all CPU-s**, **wall s**: the whole job, Spark's start included; **GiB**: peak
   memory.
+- **default / least**: bytes of Kafka's default over those of the plan that copies least among all plans as balanced as
+  it, by `./ballast judge`; for instances of at most 70,000 replicas.
 - 1 TB is 10^12 bytes.
 
 """
@@ -69,8 +72,16 @@ def _change(verdict: Mapping[str, Any], *path: str) -> str:
     return " → ".join(values)
 
 
-def row(result: Mapping[str, Any], verdict: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, str]:
-    """One row: the run's result, the judge's verdict of its plan, and of Kafka's default."""
+def row(
+    result: Mapping[str, Any], verdict: Mapping[str, Any], default: Mapping[str, Any], over_least: float | None = None
+) -> dict[str, str]:
+    """One row: the run's result, the judge's verdict of its plan, and of Kafka's default.
+
+    Parameters
+    ----------
+    over_least : float, optional
+        Bytes of Kafka's default over the least for its balance.
+    """
     own_bound_mb = (result["bound_bytes"] or 0) / 2**20
     bound_mb = max(own_bound_mb, verdict["bound_mb"])
     gap = "0" if not verdict["moved_mb"] else "-"
@@ -93,6 +104,7 @@ def row(result: Mapping[str, Any], verdict: Mapping[str, Any], default: Mapping[
         str(default["moves"]),
         _tb(default["moved_mb"]),
         f"{default['after']['max_over_mean']['disk']:.3f}",
+        "-" if over_least is None else f"{over_least:.3f}",
     )
     return dict(zip(HEAD, cells, strict=True))
 

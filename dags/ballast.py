@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,19 +64,26 @@ class Site:
     wave_hours : float
         After this time a wave that still copies is marked as failed; its copies continue under their throttles.
     plan_age_hours : float
-        Waves do not start with an older snapshot.
+        Plans with an older snapshot are neither approved nor started; 0: they expire as their manifests say. Each
+        later wave of a plan may start ``wave_hours`` later.
+    report_url : str
+        Where the job's output folder can be read in a browser; the question links the report below it. Empty: no link.
     kafka_bin : str
         Folder of Kafka's tools; empty: they are on PATH.
     on_late_wave : str
         After ``wave_hours``: ``keep`` lets the copies run, ``cancel`` cancels them and restores the replica lists.
+    watch_minutes : float
+        How long ``run`` watches running copies, every two seconds, before it frees its worker for ``poll_seconds``.
+        Only a watch of more than 15 minutes can notice that copies do not get on.
     poll_seconds : float
-        Seconds between two checks of running copies; below 5 the scheduler may treat a task as lost.
+        Seconds between two commands while copies run; below 5 the scheduler may treat a task as lost.
     retries : int
         How often a failed task is tried again; a refused task is not.
     retry_seconds : float
         Seconds between two tries.
     plan_hours, command_hours : float
-        Time limits of the job and of one command; a command over its limit is killed.
+        Time limits of the job and of one command; a command over its limit is killed. The limit of ``run`` is
+        ``watch_minutes`` longer.
     off_minutes : float
         How long to try to remove throttles before the task fails.
     on_failed, on_waiting : tuple of callable
@@ -94,10 +102,12 @@ class Site:
     approvers: tuple[str, ...] = ()
     answer_hours: float = 12
     wave_hours: float = 24
-    plan_age_hours: float = 24
+    plan_age_hours: float = 0
+    report_url: str = ""
     kafka_bin: str = ""
     on_late_wave: str = "keep"
-    poll_seconds: float = 60
+    watch_minutes: float = 20
+    poll_seconds: float = 10
     retries: int = 2
     retry_seconds: float = 60
     plan_hours: float = 6
@@ -105,6 +115,19 @@ class Site:
     off_minutes: float = 10
     on_failed: tuple[Callback, ...] = ()
     on_waiting: tuple[Callback, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the time to watch: a late wave is noticed only when ``run`` ends.
+
+        Raises
+        ------
+        ValueError
+        """
+        if not 0 < self.watch_minutes <= self.wave_hours * 60:
+            raise ValueError(
+                f"watch_minutes of SITE is {self.watch_minutes}: give more than 0, and at most wave_hours "
+                f"({self.wave_hours * 60:g} minutes)"
+            )
 
 
 SITE = Site(
@@ -116,10 +139,13 @@ SITE = Site(
 PLAN_ID = "{{ (dag_run.logical_date or dag_run.run_after) | ts_nodash }}"
 START = datetime(2026, 1, 1)
 LATE = "late"
+# Exit codes of ./ballast. The same command would give FINAL codes again, so they are not retried.
+DONE, RUNS, INCOMPLETE = 0, 4, 6
+FINAL = (2, 3, 5, INCOMPLETE)
 # Parameters of a nightly run; each overrides the configuration file.
 PLAN_PARAMS = {
     "cluster": Param("all", enum=["all", *SITE.clusters], description="plan only this cluster"),
-    "only": Param("all", enum=["all", "drain", "racks", "leaders", "demote"], description="fix only this"),
+    "only": Param("all", enum=["all", "drain", "racks", "leaders", "demote", "dirs"], description="fix only this"),
     "drain": Param(
         [], type="array", items={"type": "integer", "minimum": 0}, description="brokers to empty; needs one cluster"
     ),
@@ -134,12 +160,15 @@ WAVE_PARAMS = {
     "wave": Param(type="string", pattern=r"^[1-9][0-9]{0,5}$", description="number of the wave"),
     "waves": Param(type="string", pattern=r"^[1-9][0-9]{0,5}$", description="number of waves in the plan"),
     "manifest": Param(type="string", pattern=r"^[0-9a-f]{64}$", description="sha256 of the approved manifest"),
+    "valid_hours": Param("24", type="string", pattern=r"^[0-9.]{1,20}$", description="hours that the plan is valid"),
 }
 FAILED_WAVE_HELP = """\
 **If a task is red**: its log lists the problems. Running copies keep their throttles, and tasks can safely run
 again.
 
 - Fix what the log names, then clear the red task *with those downstream*.
+- `run` with exit code 5: copies run but do not get on. The log has the rate that they need.
+- `elect` with exit code 6: all waves are done. The log names the partitions that were skipped or have another leader.
 - To end the wave instead: `./ballast wave off --on-failure cancel` with the run, cluster and wave of this run.
 """
 
@@ -188,9 +217,13 @@ class PlanOperator(SparkSubmitOperator):
 class CommandOperator(BaseSensorOperator):
     """Runs a command of ``./ballast`` on Ballast's host.
 
-    The exit code decides. 0: the task is done; its result is the command's line of JSON, if there is one. 4: copies
-    still run; the task runs again later and holds no worker meanwhile. 2 and 3: usage error or refused; the task fails
-    without a retry. Any other code: the task fails and may be retried.
+    The exit code decides:
+
+    - 0: the task is done; its result is the command's line of JSON, if there is one.
+    - 4: copies still run; the task runs again later and holds no worker meanwhile.
+    - 2, 3, 5: usage error, refused, or copies do not get on; the task fails without a retry.
+    - 6: done, except for some partitions; the task fails without a retry, or is done with a warning.
+    - Any other code: the task fails and may be retried.
 
     Parameters
     ----------
@@ -201,17 +234,32 @@ class CommandOperator(BaseSensorOperator):
     late : str
         Advice in the error message after the time limit.
     is_patient : bool
-        Whether to run the command again after failures, until the time limit. Codes 2 and 3 still fail at once.
+        Whether to run the command again after failures, until the time limit. Codes 2, 3 and 5 still fail at once.
+    may_skip : bool
+        Whether the task is done after code 6. Its result then is the command's message.
+    watch_minutes : float
+        How long the command watches copies, in addition to the time limit of each command.
     """
 
     template_fields = ("words",)
 
     def __init__(
-        self, *, words: Sequence[str], only_for: str = "", late: str = "", is_patient: bool = False, **kwargs: Any
+        self,
+        *,
+        words: Sequence[str],
+        only_for: str = "",
+        late: str = "",
+        is_patient: bool = False,
+        may_skip: bool = False,
+        watch_minutes: float = 0,
+        **kwargs: Any,
     ) -> None:
         polling = {"mode": "reschedule", "poke_interval": SITE.poll_seconds, "queue": SITE.queue}
-        super().__init__(execution_timeout=timedelta(hours=SITE.command_hours), **polling, **kwargs)
-        self.words, self.only_for, self.late, self.is_patient = list(words), only_for, late, is_patient
+        limit = timedelta(hours=SITE.command_hours, minutes=watch_minutes)
+        super().__init__(execution_timeout=limit, **polling, **kwargs)
+        self.words, self.only_for, self.late = list(words), only_for, late
+        self.is_patient, self.may_skip = is_patient, may_skip
+        self._process: subprocess.Popen[str] | None = None
 
     def execute(self, context: Context) -> Any:
         """Run the command until it is done; after the time limit, mark the run as late for the next tasks and fail."""
@@ -226,11 +274,21 @@ class CommandOperator(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:
         """Run the command once."""
         code, lines = self._run([*SITE.run_with, shlex.join([f"{SITE.home}/ballast", *self.words])])
-        if code in (0, 4) or (self.is_patient and code not in (2, 3)):
+        message = "\n".join(lines[-30:])
+        if code == INCOMPLETE and self.may_skip:
+            self.log.warning("Done, except for some partitions: the next tasks go on without them.\n%s", message)
+            return PokeReturnValue(True, message)
+        if code in (DONE, RUNS) or (self.is_patient and code not in FINAL):
             json_lines = (line for line in reversed(lines) if line.startswith("{"))
-            return PokeReturnValue(code == 0, next(json_lines, None))
-        failure = AirflowFailException if code in (2, 3) else AirflowException
-        raise failure(f"exit code {code}: " + "\n".join(lines[-30:]))
+            return PokeReturnValue(code == DONE, next(json_lines, None))
+        failure = AirflowFailException if code in FINAL else AirflowException
+        raise failure(f"exit code {code}: {message}")
+
+    def on_kill(self) -> None:
+        """End the command, because Airflow stops the task; else ``run`` would watch and start copies for minutes."""
+        if self._process:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
 
     def _run(self, command: Sequence[str]) -> tuple[int, list[str]]:
         """Exit code and output lines. If the task ends first, by its time limit or by hand, the command is killed."""
@@ -240,13 +298,15 @@ class CommandOperator(BaseSensorOperator):
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
         ) as process:
             assert process.stdout is not None
+            self._process = process
             try:
                 for line in process.stdout:
                     self.log.info("%s", line.rstrip())
                     lines.append(line.rstrip())
             except BaseException:
-                os.killpg(process.pid, signal.SIGTERM)
+                self.on_kill()
                 raise
+        self._process = None
         return process.returncode, lines
 
 
@@ -289,9 +349,21 @@ def summary(plan_json: str) -> bool:
 
 @task
 def facts(plan_json: str) -> dict[str, Any]:
-    """The plan as a dictionary, for templates of the next tasks."""
+    """What the next tasks show and pass on. A plan of an earlier release has no decision: its summary is shown."""
     plan: dict[str, Any] = json.loads(plan_json)
-    return {**plan, "waves": str(plan["waves"])}
+    decision = plan.get("decision") or {}
+    return {
+        "manifest_sha256": plan["manifest_sha256"],
+        "waves": str(plan["waves"]),
+        "valid_hours": str(plan.get("valid_hours") or 24),
+        "title": decision.get("title") or f"{plan['cluster_id']}: {plan['waves']} wave(s)",
+        "text": decision.get("text") or plan["summary"],
+    }
+
+
+def report_link(cluster: str, plan_id: str) -> str:
+    """A link to the report of a plan in Markdown; empty if the site publishes no reports."""
+    return f"[Report]({SITE.report_url.rstrip('/')}/{plan_id}/{cluster}/report.html)\n\n" if SITE.report_url else ""
 
 
 @task.branch
@@ -326,8 +398,9 @@ def approval(cluster: str) -> DAG:
         manifest = f"{{{{ {facts_xcom}['manifest_sha256'] }}}}"
         question = ApprovalOperator(
             task_id="question",
-            subject=f"Move replicas of cluster {cluster}? Plan {plan_id}, {{{{ {facts_xcom}['waves'] }}}} wave(s)",
-            body=f"```text\n{{{{ {facts_xcom}['summary'] }}}}\n```\nmanifest `{manifest}`",
+            subject=f"{{{{ {facts_xcom}['title'] }}}}",
+            body=f"```text\n{{{{ {facts_xcom}['text'] }}}}\n```\n{report_link(cluster, plan_id)}"
+            f"Plan {plan_id}, manifest `{manifest}`",
             defaults=ApprovalOperator.REJECT,
             response_timeout=timedelta(hours=SITE.answer_hours),
             assigned_users=[{"id": name, "name": name} for name in SITE.approvers] or None,
@@ -336,9 +409,11 @@ def approval(cluster: str) -> DAG:
         )
         by = "{{ ti.xcom_pull(task_ids='question')['responded_by_user']['name'] }}"
         run = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
-        words = ("approve", *run, f"--by={by}", "--manifest", manifest)
+        age = ("--max-plan-age-hours", str(SITE.plan_age_hours)) if SITE.plan_age_hours else ()
+        words = ("approve", *run, f"--by={by}", "--manifest", manifest, *age)
         approve = CommandOperator(task_id="approve", words=words)
-        waves = {"wave": "1", "waves": f"{{{{ {facts_xcom}['waves'] }}}}", "manifest": manifest}
+        from_facts = {name: f"{{{{ {facts_xcom}['{name}'] }}}}" for name in ("waves", "valid_hours")}
+        waves = {"wave": "1", "manifest": manifest, **from_facts}
         first_wave = start("first_wave", wave_dag_id(cluster), f"{plan_id}__wave-001", plan=plan_id, **waves)
         look >> plan_facts >> question >> approve >> first_wave
     return dag
@@ -348,11 +423,15 @@ def wave(cluster: str) -> DAG:
     """Execute one wave of an approved plan, then start the next."""
     number, plan_id = "{{ params.wave }}", "{{ params.plan }}"
 
-    def step(name: str, *words: str, task_id: str = "", **kwargs: Any) -> CommandOperator:
-        plan = (f"--run-id={plan_id}", "--cluster", cluster, "--manifest", "{{ params.manifest }}", "--wave", number)
+    def command(task_id: str, first: Sequence[str], *words: str, **kwargs: Any) -> CommandOperator:
+        plan = (f"--run-id={plan_id}", "--cluster", cluster, "--manifest", "{{ params.manifest }}")
         tools = ("--kafka-bin", SITE.kafka_bin) if SITE.kafka_bin else ()
-        command = ("wave", name, "--config", SITE.config, *plan, *tools, *words)
-        return CommandOperator(task_id=task_id or name, words=command, **kwargs)
+        return CommandOperator(
+            task_id=task_id, words=(*first, "--config", SITE.config, *plan, *tools, *words), **kwargs
+        )
+
+    def step(name: str, *words: str, **kwargs: Any) -> CommandOperator:
+        return command(name, ("wave", name), "--wave", number, *words, **kwargs)
 
     options = {
         "params": WAVE_PARAMS,
@@ -362,23 +441,30 @@ def wave(cluster: str) -> DAG:
     }
     with DAG(wave_dag_id(cluster), schedule=None, **dag_arguments(**options)) as dag:
         # Earlier waves took time, so the limit for the snapshot's age grows with each wave.
-        hours = f"{{{{ {SITE.plan_age_hours} + {SITE.wave_hours} * (params.wave | int - 1) }}}}"
+        valid = SITE.plan_age_hours or "params.valid_hours | float"
+        hours = f"{{{{ ({valid}) + {SITE.wave_hours} * (params.wave | int - 1) }}}}"
         age = ("--max-plan-age-hours", hours)
         # The setup of the teardown `off`. It cannot fail, so from here on `off` always runs and removes the throttles.
         begin = EmptyOperator(task_id="begin")
-        throttle = step("throttle", *age)
         late = "The log names what the copies wait for. Their throttles stay. " + FAILED_WAVE_HELP
-        wait = step("wait", "--once", timeout=SITE.wave_hours * 3600, late=late, is_patient=True)
-        is_late = f"ti.xcom_pull(task_ids='wait', key='{LATE}')"
+        run = command(
+            *("run", ("run",), "--waves", number, "--for", str(SITE.watch_minutes), *age),
+            timeout=SITE.wave_hours * 3600,
+            late=late,
+            is_patient=True,
+            may_skip=True,
+            watch_minutes=SITE.watch_minutes,
+        )
+        is_late = f"ti.xcom_pull(task_ids='run', key='{LATE}')"
         ending = f"{{{{ '{SITE.on_late_wave}' if {is_late} else 'keep' }}}}"
         off = step("off", "--on-failure", ending, timeout=SITE.off_minutes * 60, late=late)
-        verify = step("verify")
+        verify = step("verify", may_skip=True)
         next_id = f"{plan_id}__wave-{{{{ '%03d' % (params.wave | int + 1) }}}}"
-        conf = {name: f"{{{{ params.{name} }}}}" for name in ("plan", "waves", "manifest")}
+        conf = {name: f"{{{{ params.{name} }}}}" for name in ("plan", "waves", "manifest", "valid_hours")}
         next_wave = start("next_wave", wave_dag_id(cluster), next_id, wave="{{ params.wave | int + 1 }}", **conf)
-        step("preflight", *age) >> begin >> throttle >> step("execute") >> wait
-        wait >> off.as_teardown(setups=begin, on_failure_fail_dagrun=True)
-        [wait, off] >> verify >> more() >> [next_wave, step("elect")]
+        step("preflight", *age) >> begin >> run
+        run >> off.as_teardown(setups=begin, on_failure_fail_dagrun=True)
+        [run, off] >> verify >> more() >> [next_wave, step("elect")]
     return dag
 
 

@@ -1,16 +1,16 @@
-"""The approval of a plan by a person."""
+"""The approval of a plan by a person, and its revocation."""
 
 import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from execution.options import MAX_PLAN_AGE_HOURS
-from execution.planned import Plan, Refused
+from execution import claims
+from execution.planned import Plan, Refused, describe_revocation, in_words
 from execution.tables import Warehouse
-from optimizer.units import human_bytes, human_time, plural
+from optimizer.units import human_bytes, human_time, listed, plural
 
 
-def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) -> str:
+def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str, max_hours: float | None = None) -> str:
     """Store the approval; returns a description of the approved plan for the operator.
 
     Parameters
@@ -19,27 +19,61 @@ def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) 
         Sha256 of the manifest that the approver has read, or its first characters; empty approves the current plan.
     by : str
         Name of the approver.
+    max_hours : float, optional
+        Limit of the snapshot's age; by default the plan's own time of expiry counts.
 
     Raises
     ------
     Refused
-        When the plan has another manifest.
+        When the plan has another manifest, or has expired.
     """
-    if not plan.manifest_sha256.startswith(manifest_sha256):
-        raise Refused(
-            f"the plan's manifest is {plan.manifest_sha256}, not {manifest_sha256}: "
-            "read this plan before you approve it"
-        )
+    plan.check_manifest(manifest_sha256, "read this plan before you approve it")
+    plan.check_age(max_hours)
+    _append(warehouse, plan, by)
+    return "\n".join(_describe_approval(warehouse, plan, by))
+
+
+def revoke(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) -> str:
+    """Store that the plan's approval is revoked; returns a description for the operator.
+
+    Parameters
+    ----------
+    manifest_sha256 : str
+        Sha256 of the plan's manifest, or its first characters; empty revokes the approval of the current plan.
+    by : str
+        Name of the person who revokes.
+
+    Raises
+    ------
+    Refused
+        When the plan has another manifest, or no approval is in force.
+    """
+    plan.check_manifest(manifest_sha256, "nothing is revoked")
+    if plan.revocation:
+        raise Refused(f"{describe_revocation(plan.revocation)}: there is nothing to revoke")
+    if not plan.approvals:
+        raise Refused("this plan is not approved: there is nothing to revoke")
+    _append(warehouse, plan, by, is_revocation=True)
+    return "\n".join(_describe_revoked(warehouse, plan, by))
+
+
+def _append(warehouse: Warehouse, plan: Plan, by: str, *, is_revocation: bool | None = None) -> None:
     row = {
         "cluster_id": plan.cluster_id,
         "run_id": plan.run_id,
         "manifest_sha256": plan.manifest_sha256,
         "approved_by": by,
-        "approved_at": datetime.now(tz=UTC),
+        "approved_at": _next_time(plan),
         "approved_from": socket.gethostname(),
+        "is_revocation": is_revocation,
     }
     warehouse.append("approvals", [row])
-    return "\n".join(_describe_approval(warehouse, plan, by))
+
+
+def _next_time(plan: Plan) -> datetime:
+    """Now; but later than the plan's other rows, because the newest row decides and clocks of machines differ."""
+    rows = [plan.revocation] if plan.revocation else plan.approvals
+    return max([datetime.now(tz=UTC), *(row["approved_at"] + timedelta(microseconds=1) for row in rows)])
 
 
 def _describe_approval(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:
@@ -51,9 +85,23 @@ def _describe_approval(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[st
         yield f"It copies {copied} in {plural(len(waves), 'wave')}, about {time}."
     if unreached := [goal["name"] for goal in plan.manifest["goals"] if not goal["is_reached"]]:
         yield f"Not reached: {'; '.join(unreached)}."
-    age = plan.age_hours()
-    if age > MAX_PLAN_AGE_HOURS:
+    if plan.valid_until and plan.valid_until < datetime.now(tz=UTC):
         yield (
-            f"The snapshot is {human_time(3600 * age)} old. Waves refuse snapshots older than "
-            f"{MAX_PLAN_AGE_HOURS:g} h: plan again, or give --max-plan-age-hours to the steps preflight and throttle."
+            f"The plan expired at {in_words(plan.valid_until)}. Its first wave refuses it too: "
+            "give --max-plan-age-hours to the steps preflight and throttle."
+        )
+
+
+def _describe_revoked(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:
+    yield f"Revoked by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256}"
+    approvers = listed(sorted({row["approved_by"] for row in plan.approvals}))
+    yield f"{approvers} had approved it. Its steps refuse now, except wave off, wave status and rollback."
+    last = claims.last_event(warehouse, plan.cluster_id)
+    if last and claims.is_held_for(last, plan, last["wave"]):
+        name = claims.wave_name(last["wave"])
+        also = " (add --on-failure cancel to stop its copies)" if last["wave"] > 0 else ""
+        yield (
+            f"{name[0].upper()}{name[1:]} still holds the cluster ({last['holder']}; {last['event']} at "
+            f"{in_words(last['happened_at'])}): copies that run go on. To end the wave: "
+            f"{claims.ending_command(last)}{also}"
         )

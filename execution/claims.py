@@ -1,4 +1,8 @@
-"""Lets one wave of a cluster run at a time: the table ``executions`` records which wave holds the cluster."""
+"""Lets one wave of a cluster run at a time: the table ``executions`` records which wave holds the cluster.
+
+The table is also the journal of a wave: before each change a row says what is about to change, after it a row has the
+result. So another process, on another host too, can finish or undo what a killed one has begun.
+"""
 
 import getpass
 import os
@@ -9,11 +13,19 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from execution.planned import Plan, Refused
+from execution.planned import Plan, Refused, in_words
 from execution.tables import Overtaken, Warehouse
 
-HELD, THROTTLED, EXECUTED, COPIED = "held", "throttled", "executed", "copied"
-CANCELLED, RELEASED = "cancelled", "released"
+HELD, THROTTLED, STARTING, EXECUTED, COPIED = "held", "throttled", "starting", "executed", "copied"
+CANCELLING, CANCELLED, REMOVING, RELEASED = "cancelling", "cancelled", "removing", "released"
+ELECTING, ELECTED = "electing", "elected"
+WANTED = "wanted"  # an operator wants another rate, a pause or an end of the wave that holds the cluster
+RUNNING, ENDED = "running", "ended"  # of a process of ./ballast run, for all its waves
+FIXING, FIXED = "fixing", "fixed"  # replicas are moved into their planned directories (--fix-dirs)
+ROLLBACK = "rollback"  # somebody takes waves back; the rollback of wave 3 has the number -3
+# They change nothing in who holds the cluster.
+_NO_CLAIMS = (ELECTING, ELECTED, RUNNING, ENDED, WANTED, ROLLBACK, FIXING, FIXED)
+_SMALL = ("cluster_id", "run_id", "number", "wave", "event", "holder", "happened_at", "result")
 _TRIES = 10  # a write fails if another process writes first; more than 10 processes at once are unlikely
 
 Row = Mapping[str, Any]
@@ -33,9 +45,40 @@ def user_name() -> str:
         return f"uid {os.getuid()}"
 
 
-def last_event(warehouse: Warehouse, cluster_id: str) -> Row | None:
-    """The newest row of a cluster in ``executions``."""
-    return _newest(warehouse.rows("executions", cluster_id=cluster_id))
+def events(warehouse: Warehouse, **equal: str) -> list[Row]:
+    """Rows of ``executions`` with these column values, without the large column ``changes``."""
+    rows: list[Row] = warehouse.table("executions", columns=_SMALL, version=None, **equal).to_pylist()
+    return rows
+
+
+def last_event(warehouse: Warehouse, cluster_id: str, *, until: datetime | None = None) -> Row | None:
+    """The newest row of a cluster that says which wave holds it, or held it at the time ``until``."""
+    rows = events(warehouse, cluster_id=cluster_id)
+    return _newest(row for row in rows if until is None or row["happened_at"] <= until)
+
+
+def of_last_hold(warehouse: Warehouse, plan: Plan, wave: int) -> list[Row]:
+    """All rows of a wave since it last began to hold the cluster, in order, with ``changes``; empty if it never did."""
+    rows = warehouse.rows("executions", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave)
+    return _from_last_held(row for _, row in _in_order(rows))
+
+
+def since_hold(warehouse: Warehouse, plan: Plan, wave: int) -> list[Row]:
+    """``of_last_hold`` without ``changes``."""
+    rows = events(warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id)
+    return _from_last_held(row for (_, _, number), row in _in_order(rows) if number == wave)
+
+
+def _from_last_held(rows: Iterable[Row]) -> list[Row]:
+    in_order = list(rows)
+    begins = [position for position, row in enumerate(in_order) if row["event"] == HELD]
+    return in_order[begins[-1] :] if begins else []
+
+
+def is_unfinished_cancel(rows: Iterable[Row]) -> bool:
+    """Whether a cancel has begun and was not finished, in rows of one hold. The release ends it too."""
+    cancels = [row["event"] for row in rows if row["event"] in (CANCELLING, CANCELLED, RELEASED)]
+    return bool(cancels) and cancels[-1] == CANCELLING
 
 
 def is_held_for(row: Row | None, plan: Plan, wave: int) -> bool:
@@ -43,22 +86,44 @@ def is_held_for(row: Row | None, plan: Plan, wave: int) -> bool:
     return row is not None and row["event"] != RELEASED and (row["run_id"], row["wave"]) == (plan.run_id, wave)
 
 
+def wave_name(number: int) -> str:
+    """A wave in messages, or the rollback of one."""
+    return f"wave {number}" if number > 0 else f"the rollback of wave {-number}"
+
+
+def describe_holder(row: Row) -> str:
+    """Which wave holds the cluster, since which event."""
+    since = f"{row['event']} at {in_words(row['happened_at'])}"
+    return f"{wave_name(row['wave'])} of run {row['run_id']} holds the cluster ({row['holder']}; {since})"
+
+
+def ending_command(row: Row) -> str:
+    """The command that ends the wave of a row."""
+    if row["wave"] < 0:
+        return f"./ballast cancel --cluster {row['cluster_id']}"
+    return f"./ballast wave off --run-id {row['run_id']} --cluster {row['cluster_id']} --wave {row['wave']}"
+
+
 def check_free(row: Row | None, plan: Plan, wave: int) -> None:
     """Raise ``Refused`` if another wave holds the cluster."""
     if row is not None and row["event"] != RELEASED and not is_held_for(row, plan, wave):
-        holding_wave = f"--run-id {row['run_id']} --cluster {plan.cluster_id} --wave {row['wave']}"
+        since = f"{row['event']} at {row['happened_at']:%Y-%m-%d %H:%M} UTC"
         raise Refused(
-            f"cluster {plan.cluster_id!r} is held by wave {row['wave']} of run {row['run_id']!r} ({row['holder']}; "
-            f"{row['event']} at {row['happened_at']:%Y-%m-%d %H:%M} UTC). "
-            f"To end that wave: ./ballast wave off {holding_wave}"
+            f"cluster {plan.cluster_id!r} is held by {wave_name(row['wave'])} of run {row['run_id']!r} "
+            f"({row['holder']}; {since}). "
+            f"To end that wave: {ending_command(row)}"
         )
 
 
 def waves_executed(rows: Iterable[Row]) -> set[WaveKey]:
-    """The waves that were executed and released, and not cancelled in between."""
+    """The waves that were executed and released, and not cancelled in between or taken back since."""
     started, done = set(), set()
     for wave, row in _in_order(rows):
-        if row["event"] == EXECUTED:
+        if wave[2] < 0:
+            if row["event"] == EXECUTED:
+                started.discard((*wave[:2], -wave[2]))
+                done.discard((*wave[:2], -wave[2]))
+        elif row["event"] == EXECUTED:
             started.add(wave)
         elif row["event"] == CANCELLED:
             started.discard(wave)
@@ -68,11 +133,16 @@ def waves_executed(rows: Iterable[Row]) -> set[WaveKey]:
     return done
 
 
+def has_begun(warehouse: Warehouse, plan: Plan) -> bool:
+    """Whether a wave of the plan was executed and released."""
+    return bool(waves_executed(events(warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id)))
+
+
 def copy_seconds(rows: Iterable[Row]) -> dict[WaveKey, float | None]:
     """Seconds from the start to ``copied`` for each wave that has ended and was never cancelled.
 
     None if the wave was released without ``copied``: by an earlier release, or before its copies were done. A second
-    start after a release or a cancel copies only the rest, so it does not count.
+    start after a release or a cancel copies only the rest, so it does not count. Rollbacks are no waves of the plan.
     """
     started: dict[WaveKey, datetime] = {}
     seconds: dict[WaveKey, float | None] = {}
@@ -86,21 +156,67 @@ def copy_seconds(rows: Iterable[Row]) -> dict[WaveKey, float | None]:
             seconds.setdefault(wave, (row["happened_at"] - started[wave]).total_seconds())
         elif row["event"] == RELEASED and wave in started:
             seconds.setdefault(wave, None)
-    return {wave: measured for wave, measured in seconds.items() if wave not in cancelled}
+    return {wave: measured for wave, measured in seconds.items() if wave not in cancelled and wave[2] > 0}
 
 
 def check_not_overtaken(warehouse: Warehouse, plan: Plan) -> None:
-    """Raise ``Refused`` if another run has executed a wave since the plan's snapshot: the plan is out of date."""
-    rows = warehouse.rows("executions", cluster_id=plan.cluster_id)
+    """Raise ``Refused`` if another run has started copies since the plan's snapshot: the plan is out of date."""
+    if wave := overtaking_wave(warehouse, plan):
+        raise Refused(f"{wave} was executed after this plan's snapshot of {plan.captured_at}: plan again")
+
+
+def overtaking_wave(warehouse: Warehouse, plan: Plan) -> str | None:
+    """The last wave of another run that has started copies since the plan's snapshot, in words."""
+    rows = events(warehouse, cluster_id=plan.cluster_id)
     since = plan.captured_at
-    later = [row for row in rows if row["run_id"] != plan.run_id and since and row["happened_at"] > since]
-    if later:
-        last = max(later, key=lambda row: int(row["number"]))
-        run = f"wave {last['wave']} of run {last['run_id']!r}"
-        raise Refused(f"{run} was executed after this plan's snapshot of {since}: plan again")
+    others = [row for row in rows if row["run_id"] != plan.run_id and row["event"] in (STARTING, EXECUTED)]
+    later = [row for row in others if since and row["happened_at"] > since]
+    last = max(later, key=lambda row: int(row["number"]), default=None)
+    return f"{wave_name(last['wave'])} of run {last['run_id']!r}" if last else None
 
 
-def record(warehouse: Warehouse, plan: Plan, wave: int, event: str) -> None:
+def last_of_run(warehouse: Warehouse, cluster_id: str) -> Row | None:
+    """The newest row of a cluster that says which process executes its waves."""
+    rows = [row for row in events(warehouse, cluster_id=cluster_id) if row["event"] in (RUNNING, ENDED)]
+    return max(rows, key=lambda row: int(row["number"]), default=None)
+
+
+def record_of_run(warehouse: Warehouse, plan: Plan, event: str, host: str) -> int | None:
+    """Add the row RUNNING or ENDED of a process; returns its number."""
+    return _append(warehouse, plan, 0, event, lambda _: True, result=host)
+
+
+def record_rollback(warehouse: Warehouse, plan: Plan, who: str) -> None:
+    """Add the row ROLLBACK: which waves are taken back, and by whom."""
+    _append(warehouse, plan, 0, ROLLBACK, lambda _: True, result=who)
+
+
+def record_fix(warehouse: Warehouse, plan: Plan, wave: int, event: str, result: str) -> None:
+    """Add the row FIXING or FIXED of a wave, whichever wave holds the cluster."""
+    _append(warehouse, plan, wave, event, lambda _: True, result=result)
+
+
+def record_wanted(warehouse: Warehouse, plan: Plan, wave: int, wanted: str | Callable[[], str]) -> None:
+    """Add the row WANTED for a wave that holds the cluster.
+
+    Parameters
+    ----------
+    wanted : str or callable
+        The wanted state, or what returns it; called again if another process has written meanwhile.
+    """
+
+    def is_due(rows: Iterable[Row]) -> bool:
+        last = _newest(rows)
+        if not is_held_for(last, plan, wave):
+            raise Refused(f"{wave_name(wave)} of run {plan.run_id!r} does not hold the cluster any more")
+        return True
+
+    _append(warehouse, plan, wave, WANTED, is_due, result=wanted)
+
+
+def record(
+    warehouse: Warehouse, plan: Plan, wave: int, event: str, *, changes: str | None = None, result: str | None = None
+) -> None:
     """Add a row for a wave.
 
     Nothing is added if the wave holds the cluster and the event is HELD, or its newest row already has the event.
@@ -118,11 +234,16 @@ def record(warehouse: Warehouse, plan: Plan, wave: int, event: str) -> None:
         check_free(last, plan, wave)
         return not (last and is_held_for(last, plan, wave) and event in (HELD, last["event"]))
 
-    _append(warehouse, plan, wave, event, is_due)
+    _append(warehouse, plan, wave, event, is_due, changes=changes, result=result)
 
 
-def record_copied(warehouse: Warehouse, plan: Plan, wave: int) -> None:
+def record_copied(warehouse: Warehouse, plan: Plan, wave: int, measured: Callable[[], str]) -> None:
     """Add the row COPIED for a wave that was executed and holds the cluster; nothing if it has this row already.
+
+    Parameters
+    ----------
+    measured : callable
+        Returns what was predicted and measured, for column ``result``.
 
     Raises
     ------
@@ -133,22 +254,24 @@ def record_copied(warehouse: Warehouse, plan: Plan, wave: int) -> None:
     def is_due(rows: Iterable[Row]) -> bool:
         return _lacks_copied(rows, plan, wave)
 
-    if is_due(warehouse.rows("executions", cluster_id=plan.cluster_id)):
-        _append(warehouse, plan, wave, COPIED, is_due)
+    if is_due(events(warehouse, cluster_id=plan.cluster_id)):
+        _append(warehouse, plan, wave, COPIED, is_due, result=measured)
 
 
 def _lacks_copied(rows: Iterable[Row], plan: Plan, wave: int) -> bool:
     """Whether a wave holds the cluster, was executed, and has no COPIED; events before a cancel do not count."""
-    rows, events = list(rows), list[str]()
+    rows, since_cancel = list(rows), list[str]()
     for key, row in _in_order(rows):
         if key == (plan.run_id, plan.cluster_id, wave):
-            events = [] if row["event"] == CANCELLED else [*events, row["event"]]
+            since_cancel = [] if row["event"] == CANCELLED else [*since_cancel, row["event"]]
     # Without a wave that holds the cluster the newest row is RELEASED, and must stay so.
-    return is_held_for(_newest(rows), plan, wave) and EXECUTED in events and COPIED not in events
+    return is_held_for(_newest(rows), plan, wave) and EXECUTED in since_cancel and COPIED not in since_cancel
 
 
 def _newest(rows: Iterable[Row]) -> Row | None:
-    return max(rows, key=lambda row: int(row["number"]), default=None)
+    """The newest row that says which wave holds the cluster."""
+    claims = (row for row in rows if row["event"] not in _NO_CLAIMS)
+    return max(claims, key=lambda row: int(row["number"]), default=None)
 
 
 def _in_order(rows: Iterable[Row]) -> list[tuple[WaveKey, Row]]:
@@ -157,26 +280,36 @@ def _in_order(rows: Iterable[Row]) -> list[tuple[WaveKey, Row]]:
     return [((row["run_id"], row["cluster_id"], int(row["wave"])), row) for row in in_order]
 
 
-def _append(warehouse: Warehouse, plan: Plan, wave: int, event: str, is_due: Callable[[Iterable[Row]], bool]) -> None:
-    """Add a row if it is due. After each row of another process, check again."""
+def _append(
+    warehouse: Warehouse,
+    plan: Plan,
+    wave: int,
+    event: str,
+    is_due: Callable[[Iterable[Row]], bool],
+    *,
+    changes: str | None = None,
+    result: str | Callable[[], str] | None = None,
+) -> int | None:
+    """Add a row if it is due, and return its number. After each row of another process, check again."""
     for attempt in range(_TRIES):
         version = warehouse.version("executions")
-        rows = warehouse.rows("executions", cluster_id=plan.cluster_id)
+        rows = events(warehouse, cluster_id=plan.cluster_id)
         if not is_due(rows):
-            return
-        last = _newest(rows)
-        number = last["number"] + 1 if last else 1
+            return None
+        number = 1 + max((int(row["number"]) for row in rows), default=0)
+        text = result() if callable(result) else result
         try:
-            warehouse.append("executions", [_row(plan, wave, event, number)], after=version)
+            warehouse.append("executions", [_row(plan, wave, event, number, changes, text)], after=version)
         except Overtaken:
             if attempt == _TRIES - 1:
                 raise
             time.sleep(random.uniform(0.1, 1.0))
         else:
-            return
+            return number
+    return None
 
 
-def _row(plan: Plan, wave: int, event: str, number: int) -> Row:
+def _row(plan: Plan, wave: int, event: str, number: int, changes: str | None, result: str | None) -> Row:
     return {
         "cluster_id": plan.cluster_id,
         "run_id": plan.run_id,
@@ -185,4 +318,6 @@ def _row(plan: Plan, wave: int, event: str, number: int) -> Row:
         "event": event,
         "holder": process_name(),
         "happened_at": datetime.now(tz=UTC),
+        "changes": changes,
+        "result": result,
     }

@@ -36,10 +36,10 @@ def print_lines(lines: Iterable[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def run_command(options: argparse.Namespace, run: Callable[[argparse.Namespace, Settings], None]) -> int:
-    """Run a command with its settings; returns the exit code."""
+def run_command(options: argparse.Namespace, run: Callable[[argparse.Namespace, Settings], int | None]) -> int:
+    """Run a command with its settings; returns the exit code, 0 if the command returns none."""
     try:
-        run(options, load_settings(options))
+        return run(options, load_settings(options)) or 0
     except BallastError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
@@ -49,4 +49,3 @@ def run_command(options: argparse.Namespace, run: Callable[[argparse.Namespace, 
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted; run the same command again to continue\n")
         return BallastError.exit_code
-    return 0

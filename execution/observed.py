@@ -1,24 +1,61 @@
 """Reads the current state of a live cluster, as far as a wave needs it. Changes nothing."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Timer
 from typing import Any
 
 from optimizer.errors import InputError
+from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from optimizer.units import human_time
 from sources import kafka_admin
 from sources.record import Record
 
+_MIN_ISR = re.compile(r"\bmin\.insync\.replicas=(\d+)")
 TopicPartition = tuple[str, int]
+Replica = tuple[str, int, int]  # topic, partition, broker
 Throttle = tuple[str, str, str]
+RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 # A broker that dies is fenced after nine seconds.
-_PAUSE_SECONDS = (1.0, 2.0, 4.0, 4.0, 4.0)
+PAUSE_SECONDS = (1.0, 2.0, 4.0, 4.0, 4.0)
 _QUIET_SECONDS = 2.0  # a read that takes longer reports that it waits
-# The client tries to get an answer once before and once after each pause.
-_GIVE_UP_SECONDS = sum(_PAUSE_SECONDS) + (1 + len(_PAUSE_SECONDS)) * kafka_admin.REQUEST_MS / 1000
+REQUEST_MS = 5_000  # milliseconds that a broker has for an answer; a hung broker costs this time in every call
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the directories of some brokers have; brokers that do not answer are missing.
+
+    Parameters
+    ----------
+    size_bytes : mapping of (topic, partition, broker) to bytes
+        Of each replica.
+    usable_bytes : mapping of broker to bytes
+        Free bytes in all directories together; a broker is missing if it does not tell (before Kafka 3.3).
+    directories : mapping of (broker, path) to (bytes, bytes)
+        The size of each directory's disk, and what is free there.
+    log_dirs : mapping of (topic, partition, broker) to path
+        The directory of each replica.
+    moving : mapping of (topic, partition, broker) to (path, bytes)
+        Replicas that move inside their broker: the new directory, and what it has of the replica.
+    reporting : frozenset of int
+        Brokers that reported all replicas of all directories that have not failed.
+    """
+
+    size_bytes: Mapping[Replica, int]
+    usable_bytes: Mapping[int, int]
+    directories: Mapping[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+    log_dirs: Mapping[Replica, str] = field(default_factory=dict)
+    moving: Mapping[Replica, tuple[str, int]] = field(default_factory=dict)
+    reporting: frozenset[int] = frozenset()
+
+    @cached_property
+    def answered(self) -> frozenset[int]:
+        """Brokers that answered, or of which anything is known."""
+        return self.reporting.union(self.usable_bytes, (broker for _, _, broker in self.size_bytes))
 
 
 @dataclass(frozen=True)
@@ -35,10 +72,18 @@ class Observed:
         None before Kafka 2.8.
     replicas, in_sync : mapping of (topic, partition) to brokers
         Replicas in order, including those that are being added or removed.
+    leaders : mapping of (topic, partition) to broker
+        None: the partition has no leader.
     in_flight : mapping of (topic, partition) to brokers
         Target replicas of each running reassignment, in order.
     throttles : mapping of (entity type, entity, config) to value
         Dynamic configs of topics and of brokers that answer.
+    min_isr : mapping of topic to int
+        ``min.insync.replicas`` of topics that do not have Kafka's default of 1.
+    adding : mapping of (topic, partition) to brokers
+        Replicas that a running reassignment adds.
+    stored : Stored or None
+        What the directories of some brokers have; None if they were not read.
     """
 
     alive: frozenset[int]
@@ -46,8 +91,12 @@ class Observed:
     topic_ids: Mapping[str, str | None]
     replicas: Mapping[TopicPartition, tuple[int, ...]]
     in_sync: Mapping[TopicPartition, frozenset[int]]
+    leaders: Mapping[TopicPartition, int | None]
     in_flight: Mapping[TopicPartition, tuple[int, ...]]
     throttles: Mapping[Throttle, str]
+    min_isr: Mapping[str, int]
+    adding: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    stored: Stored | None = None
 
     def exists(self, kind: str, name: str) -> bool:
         """Whether a topic exists, or a broker is alive."""
@@ -58,11 +107,25 @@ class Observed:
         return kind != "brokers" or int(name) not in self.silent
 
 
+def size_of(partition: TopicPartition, now: Observed, stored: Stored) -> int | None:
+    """Bytes of a partition's leader; None if it has none, or the leader does not answer."""
+    leader = now.leaders[partition]
+    return None if leader is None else stored.size_bytes.get((*partition, leader))
+
+
+def servers_of(options: Mapping[str, object]) -> list[str]:
+    """The bootstrap servers of a client's options."""
+    return str(options["bootstrap_servers"]).split(",")
+
+
 @contextmanager
-def report_long_wait(servers: object, say: Callable[[str], None]) -> Iterator[None]:
-    """Report once that a read waits for the servers, if it takes longer than usual."""
-    limit = f"gives up after about {human_time(_GIVE_UP_SECONDS)} without an answer"
-    timer = Timer(_QUIET_SECONDS, say, [f"waiting for {servers}, {_QUIET_SECONDS:g} s so far; {limit}"])
+def report_long_wait(options: Mapping[str, object], say: Callable[[str], None]) -> Iterator[None]:
+    """Report once that a read waits for the bootstrap servers, if it takes longer than usual."""
+    servers = servers_of(options)
+    # Before the first pause and after each pause every server is asked, and one of them twice.
+    most = sum(PAUSE_SECONDS) + (1 + len(PAUSE_SECONDS)) * (1 + len(servers)) * REQUEST_MS / 1000
+    limit = f"gives up after about {human_time(most)} without an answer"
+    timer = Timer(_QUIET_SECONDS, say, [f"waiting for {','.join(servers)}, {_QUIET_SECONDS:g} s so far; {limit}"])
     timer.daemon = True
     timer.start()
     try:
@@ -71,32 +134,46 @@ def report_long_wait(servers: object, say: Callable[[str], None]) -> Iterator[No
         timer.cancel()
 
 
-def observe(options: Mapping[str, object], pauses: Sequence[float] = _PAUSE_SECONDS) -> Observed:
-    """Read the state of a cluster.
+def read(admin: kafka_admin.WatchingAdmin, topics: Collection[str] | None = None) -> Observed:
+    """Read the state of a cluster once; raises the client's error if the cluster does not answer.
 
-    It tries again after each pause: a cluster that has just lost a broker still sends clients to it.
-
-    Raises
-    ------
-    InputError
-        When the cluster does not answer in any try.
+    Parameters
+    ----------
+    topics : collection of str, optional
+        Read only the throttles of these topics, and of brokers only the rates; all throttles by default.
     """
-    try:
-        return _observe(options)
-    except InputError:
-        if not pauses:
-            raise
-    time.sleep(pauses[0])
-    return observe(options, pauses[1:])
-
-
-def _observe(options: Mapping[str, object]) -> Observed:
-    with kafka_admin.connected(options) as admin:
+    if topics is None:
         topology = list(kafka_admin.topology(admin))
-        alive = sorted(r.payload["broker_id"] for r in topology if r.kind == "broker" and not r.payload["fenced"])
-        answers = {broker: kafka_admin.broker_configs(admin, broker) for broker in alive}
+        answers = {broker: kafka_admin.broker_configs(admin, broker) for broker in _alive(topology)}
+        lists: list[Record] = []
+    else:
+        topology = list(kafka_admin.topology(admin, configs_of=()))
+        answers = {broker: _rates(admin, broker) for broker in _alive(topology)}
+        existing = {record.payload["topic"] for record in topology if record.kind == "topic"}
+        lists = _lists(
+            admin, [broker for broker, answer in answers.items() if answer is not None], existing & {*topics}
+        )
     configs = [record for answer in answers.values() for record in answer or ()]
-    return observed([*topology, *configs], silent=frozenset(broker for broker in alive if answers[broker] is None))
+    silent = frozenset(broker for broker, answer in answers.items() if answer is None)
+    return observed([*topology, *configs, *lists], silent=silent)
+
+
+def _alive(topology: Iterable[Record]) -> list[int]:
+    return sorted(r.payload["broker_id"] for r in topology if r.kind == "broker" and not r.payload["fenced"])
+
+
+def _rates(admin: kafka_admin.WatchingAdmin, broker: int) -> list[Record] | None:
+    return kafka_admin.dynamic_configs(admin, broker, {("brokers", str(broker)): RATES})
+
+
+def _lists(admin: kafka_admin.WatchingAdmin, brokers: Iterable[int], topics: Iterable[str]) -> list[Record]:
+    """The lists of these topics, from the first broker that tells them."""
+    names = {("topics", topic): (LEADER_REPLICAS, FOLLOWER_REPLICAS) for topic in sorted(topics)}
+    for broker in brokers:
+        records = kafka_admin.dynamic_configs(admin, broker, names)
+        if records is not None:
+            return records
+    raise InputError("no broker returns the configs of topics: start the brokers, or allow DESCRIBE_CONFIGS on topics")
 
 
 def observed(records: Iterable[Record], *, silent: frozenset[int]) -> Observed:
@@ -111,16 +188,28 @@ def observed(records: Iterable[Record], *, silent: frozenset[int]) -> Observed:
         topic_ids={row["topic"]: row["topic_id"] for row in rows_by_kind.get("topic", [])},
         replicas={partition: tuple(row["replicas"]) for partition, row in partitions.items()},
         in_sync={partition: frozenset(row["isr"]) for partition, row in partitions.items()},
+        leaders={partition: row["leader"] for partition, row in partitions.items()},
         in_flight={
             _topic_partition(row): tuple(broker for broker in row["replicas"] if broker not in row["removing"])
             for row in rows_by_kind.get("reassignment", [])
         },
+        adding={_topic_partition(row): frozenset(row["adding"]) for row in rows_by_kind.get("reassignment", [])},
         throttles={
             (row["entity_type"], row["entity_name"], row["name"]): row["value"]
             for row in rows_by_kind.get("config", [])
-            if "replication.throttled" in row["name"] and not row["is_static"]
+            if is_throttle(row["name"]) and not row["is_static"]
+        },
+        min_isr={
+            row["topic"]: int(match[1])
+            for row in rows_by_kind.get("topic", [])
+            if (match := _MIN_ISR.search(row.get("configs", "")))
         },
     )
+
+
+def is_throttle(config: str) -> bool:
+    """Whether a config of a topic or broker limits copies."""
+    return config in (*RATES, LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 def _topic_partition(row: Mapping[str, Any]) -> TopicPartition:

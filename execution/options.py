@@ -3,15 +3,29 @@
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from optimizer.option_parser import OptionParser
+from optimizer.units import listed
 
 COMMANDS = {
     "show": "list the runs, or show the plans of one run",
     "approve": "approve the plan of one cluster",
+    "revoke": "take back the approval of a plan",
+    "run": "execute the waves of an approved plan, all steps of each",
+    "rollback": "take back one wave of a plan, or all of them",
+    "status": "show how far the running wave of a cluster is",
+    "rate": "change the rate of the running copies of a cluster",
+    "pause": "pause the running wave of a cluster",
+    "resume": "let a paused or stopped wave go on",
+    "stop": "end after the running copies of a cluster",
+    "cancel": "cancel the running wave of a cluster, and remove its throttles",
+    "verify": "compare a plan with the cluster or with a later run",
     "wave": "run one step of a wave of an approved plan",
+    "report": "write the files of a run again, or a site about all runs",
 }
+STEERING = ("status", "rate", "pause", "resume", "stop", "cancel")  # commands for the wave that holds a cluster
 STEPS = {
     "preflight": "check that the wave may start or continue; changes nothing",
     "throttle": "hold the cluster and set the wave's throttles",
@@ -19,13 +33,14 @@ STEPS = {
     "wait": "return when all copies are done, and record the time",
     "off": "when no copy runs any more: remove the throttles and free the cluster",
     "verify": "check that the wave is done, its throttles are removed and the cluster is free",
-    "elect": "after the last wave: elect the plan's preferred leaders",
+    "elect": "after the last wave between brokers: elect the first replica of every planned list; check that it leads",
     "status": "show progress, throttles and the wave that holds the cluster",
 }
-MAX_PLAN_AGE_HOURS = 24.0  # oldest snapshot that a wave may start with
+_MOST_MINUTES = 10_000_000  # minutes, 19 years: a longer time is a mistake
 EPILOG = """\
-exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused: the message lists the problems,
-4 copies still run (wave)"""
+exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused: the message lists the problems, or stopped,
+4 copies still run, or another process executes the plan; go on (verify), 5 copies run but do not get on (run), 6 done,
+but some partitions were skipped, or are not led by their first replica; plan again (verify)"""
 
 
 class Parser(OptionParser):
@@ -38,7 +53,7 @@ class Parser(OptionParser):
     def instead_of(self, name: str) -> str:
         """The end of the message about an unknown option."""
         commands = commands_with(name, self.commands)
-        return f" here: it is an option of {' and '.join(commands)}" if commands else super().instead_of(name)
+        return f" here: it is an option of {listed(commands)}" if commands else super().instead_of(name)
 
 
 def commands_with(option: str, commands: Mapping[str, Parser]) -> list[str]:
@@ -64,7 +79,13 @@ def add_commands(commands: Any) -> None:
     """Add the commands that show, approve and execute plans."""
     _add_show(commands)
     _add_approve(commands)
+    _add_revoke(commands)
+    _add_run(commands)
+    _add_rollback(commands)
+    _add_steering(commands)
+    _add_verify(commands)
     _add_wave(commands)
+    _add_report(commands)
 
 
 def add_command(commands: Any, name: str, summary: str, description: str) -> Parser:
@@ -94,6 +115,20 @@ def _add_approve(commands: Any) -> None:
         "--manifest", default="", metavar="SHA256", help="sha256 of the manifest.json that you have read"
     )
     approve.add_argument("--by", default="", metavar="NAME", help="who approves (default: this user)")
+    _age_option(approve, "", "")
+
+
+def _add_revoke(commands: Any) -> None:
+    revoke = add_command(
+        commands,
+        "revoke",
+        COMMANDS["revoke"],
+        "Take back the approval of a plan: until it is approved again, its steps refuse, except wave off, status and "
+        "rollback.",
+    )
+    _plan_options(revoke)
+    revoke.add_argument("--manifest", default="", metavar="SHA256", help="refuse the plan if it has another manifest")
+    revoke.add_argument("--by", default="", metavar="NAME", help="who revokes (default: this user)")
 
 
 def _add_wave(commands: Any) -> None:
@@ -103,17 +138,8 @@ def _add_wave(commands: Any) -> None:
     wave.add_argument("step", choices=STEPS, metavar="STEP", help="see below")
     _plan_options(wave)
     wave.add_argument("--wave", type=_number, required=True, metavar="N", help="number of the wave, from 1")
-    wave.add_argument("--manifest", default="", metavar="SHA256", help="refuse the plan if it has another manifest")
-    wave.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers of the cluster (default: from --config)")
-    wave.add_argument("--client-config", metavar="FILE", help="client properties (default: from --config)")
-    wave.add_argument("--kafka-bin", default="", metavar="DIR", help="folder of Kafka's tools (default: PATH)")
-    wave.add_argument(
-        "--max-plan-age-hours",
-        type=float,
-        default=MAX_PLAN_AGE_HOURS,
-        metavar="H",
-        help=f"preflight and throttle: refuse older snapshots ({MAX_PLAN_AGE_HOURS:g})",
-    )
+    _cluster_options(wave)
+    _age_option(wave, "preflight and throttle: ", ", unless a wave of it has ended")
     wave.add_argument("--once", action="store_true", help="wait: check once; exit with 4 if copies run")
     wave.add_argument("--every", type=float, default=10.0, metavar="S", help="wait: seconds between two checks (10)")
     wave.add_argument(
@@ -122,17 +148,197 @@ def _add_wave(commands: Any) -> None:
         default="keep",
         help="off, if copies still run: keep them and their throttles and exit with 4, or cancel them (keep)",
     )
-    wave.add_argument(
-        "--accept-owed",
-        action="store_true",
-        help="off: free the cluster even if brokers that do not answer keep their throttle rates",
+    _accept_owed_option(wave, "off: free the cluster")
+
+
+def _accept_owed_option(command: Parser, what: str) -> None:
+    summary = f"{what} even if brokers that do not answer keep their throttle rates"
+    command.add_argument("--accept-owed", action="store_true", help=summary)
+
+
+def _add_run(commands: Any) -> None:
+    run = add_command(
+        commands,
+        "run",
+        COMMANDS["run"],
+        "Execute the waves of an approved plan: throttles, copies, removal of the throttles, leaders. It skips what is "
+        "done already, so the same command goes on after a kill.",
     )
+    _plan_options(run)
+    run.add_argument("--waves", type=_numbers, metavar="N-M", help="only these waves: 2, or 2-5 (default: all)")
+    _cluster_options(run)
+    run.add_argument(
+        "--until", type=_time_of_day, metavar="HH:MM", help="start no wave that is estimated to end after this time"
+    )
+    _watch_options(run)
+    _age_option(run, "", ", unless a wave of it has ended")
+
+
+def _add_rollback(commands: Any) -> None:
+    rollback = add_command(
+        commands,
+        "rollback",
+        COMMANDS["rollback"],
+        "Take waves of a plan back, the last one first: cancel what runs, copy what was done back under throttles, and "
+        "elect the old leaders. The same command goes on after a kill.",
+    )
+    _plan_options(rollback)
+    waves = rollback.add_mutually_exclusive_group(required=True)
+    waves.add_argument("--wave", type=_number, metavar="N", help="only this wave; no later one may have been executed")
+    waves.add_argument("--all", action="store_true", help="all waves of the plan")
+    rollback.add_argument("--by", default="", metavar="NAME", help="who takes them back (default: this user)")
+    _accept_owed_option(rollback, "go on")
+    _cluster_options(rollback)
+    _watch_options(rollback)
+
+
+def _watch_options(command: Parser) -> None:
+    command.add_argument(
+        "--for", dest="minutes", type=_minutes, metavar="MIN", help="watch for this time; exit with 4 if copies run"
+    )
+    command.add_argument(
+        "--stall-minutes",
+        type=_minutes,
+        default=15.0,
+        metavar="MIN",
+        help="exit with 5 after this time without progress (15)",
+    )
+    command.add_argument("--dry-run", action="store_true", help="print every change to the cluster, and make none")
+    command.add_argument(
+        "--fix-dirs",
+        action="store_true",
+        help="after each wave, move replicas that are in another directory than planned, where it has space",
+    )
+    command.add_argument(
+        "--take-over", action="store_true", help="execute although a process on another host may do so; it then ends"
+    )
+
+
+def _add_report(commands: Any) -> None:
+    report = add_command(
+        commands,
+        "report",
+        COMMANDS["report"],
+        "Write the files of one run below DIR/ID, with the same bytes as the job; or with --all the pages of all runs.",
+    )
+    runs = report.add_mutually_exclusive_group(required=True)
+    runs.add_argument("--run-id", metavar="ID", help="the run to write: plans, reports and quality pages")
+    runs.add_argument(
+        "--all", action="store_true", help="a static site: all runs, the nights of each cluster, reports, no plans"
+    )
+    report.add_argument("--cluster", metavar="ID", help="only this cluster of the run")
+    report.add_argument("--to", required=True, metavar="DIR", help="folder to write to; it is made if missing")
+
+
+def _add_steering(commands: Any) -> None:
+    for name in STEERING:
+        description = f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}. The wave is the one that holds the cluster."
+        command = add_command(commands, name, COMMANDS[name], description)
+        if name == "rate":
+            command.add_argument("rate", metavar="RATE", help="MB/s of copies for each broker, or x0.5 of the rate now")
+        command.add_argument("--cluster", required=True, metavar="ID", help="the cluster")
+        if name == "status":
+            command.add_argument("--json", action="store_true", help="print one line of JSON")
+            command.add_argument("--watch", action="store_true", help="print again and again until the wave has ended")
+        _connection_options(command)
+
+
+def _add_verify(commands: Any) -> None:
+    verify = add_command(
+        commands,
+        "verify",
+        COMMANDS["verify"],
+        "Compare the cluster, or the snapshot of a later run, with all waves of a plan. It needs no approval, and "
+        "changes nothing.",
+    )
+    _plan_options(verify)
+    verify.add_argument(
+        "--later-run-id", metavar="ID", help="compare with the snapshot of this run, without a connection"
+    )
+    verify.add_argument("--json", action="store_true", help="print one line of JSON")
+    _connection_options(verify)
+
+
+def _cluster_options(command: Parser) -> None:
+    command.add_argument("--manifest", default="", metavar="SHA256", help="refuse the plan if it has another manifest")
+    _connection_options(command)
+    command.add_argument(
+        "--kafka-bin", default="", metavar="DIR", help="folder of Kafka's tools (default: PATH, or none)"
+    )
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse a wave with partitions that were deleted, recreated or moved by others (default: skip them)",
+    )
+    command.add_argument(
+        "--accept-under-replicated",
+        action="store_true",
+        help="begin a wave although partitions are offline, under-replicated or under min.insync.replicas",
+    )
+    command.add_argument(
+        "--any-dir",
+        action="store_true",
+        help="let Kafka choose the directory of a replica whose planned directory is cordoned, offline or gone",
+    )
+
+
+def _connection_options(command: Parser) -> None:
+    command.add_argument(
+        "--bootstrap-server", metavar="HOST:PORT", help="brokers of the cluster (default: from --config)"
+    )
+    command.add_argument("--client-config", metavar="FILE", help="client properties (default: from --config)")
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    """The first and the last wave of ``3`` or ``2-5``."""
+    first, dash, last = text.partition("-")
+    result = _number(first), _number(last if dash else first)
+    if result[0] > result[1]:
+        raise argparse.ArgumentTypeError(f"{text!r}: the first wave comes after the last")
+    return result
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = -1
+    if not 0 < minutes <= _MOST_MINUTES:  # "nan" compares as false
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes: give more than 0")
+    return minutes
+
+
+def _time_of_day(text: str) -> datetime:
+    """The next time of this host's clock with this hour and minute."""
+    try:
+        time = datetime.strptime(text, "%H:%M").time()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time of day: give HH:MM, such as 06:00") from None
+    now = datetime.now().astimezone()
+    today = datetime.combine(now.date(), time).astimezone()
+    return today if today > now else datetime.combine(now.date() + timedelta(days=1), time).astimezone()
 
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"\d{1,6}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a wave number: waves count from 1")
     return int(text)
+
+
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = -1
+    if not hours >= 0:  # "nan" compares as false, so it would switch the check off
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours: give 0 or more")
+    return hours
+
+
+def _age_option(command: Parser, steps: str, but: str) -> None:
+    default = f"refuse it after valid_until of its manifest{but}"
+    summary = f"{steps}refuse a plan with an older snapshot (default: {default})"
+    command.add_argument("--max-plan-age-hours", type=_hours, default=None, metavar="H", help=summary)
 
 
 def _plan_options(command: Parser) -> None:

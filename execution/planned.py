@@ -5,16 +5,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from execution.approvals import in_force, revocation
 from execution.tables import Warehouse
 from optimizer.emit.manifest import FORMAT, NAME
-from optimizer.errors import BallastError, ConfigError, StageError
+from optimizer.errors import BallastError, ConfigError, StageError, bullets
 from optimizer.similar import did_you_mean
 from schemas.verdicts import PLANNED
 
+_UNSTATED_HOURS = 24.0  # hours that a plan is valid if a release made it whose manifest has no valid_until
 _TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
 _NO_RUN_HINT = (
     "A job that ends before its first stage stores no run: its log says why (for example a configuration error, a "
@@ -29,8 +31,8 @@ class Refused(BallastError):
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
-        listed = "".join(f"\n- {problem}" for problem in problems)
-        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems to fix first:{listed}")
+        listed = f"{len(problems)} problems to fix first:{bullets(problems)}"
+        super().__init__(problems[0] if len(problems) == 1 else listed)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ class Plan:
     manifest_sha256 : str
         Identifies the plan; approvals name it.
     approvals : sequence of mapping
-        Rows of ``approvals`` for this manifest.
+        Rows of ``approvals`` for this manifest that are in force.
+    revocation : mapping or None
+        Row of ``approvals`` that revoked them; None if nobody did, or if the plan was approved again since.
     """
 
     cluster_id: str
@@ -53,6 +57,7 @@ class Plan:
     manifest: Mapping[str, Any]
     manifest_sha256: str
     approvals: tuple[Mapping[str, Any], ...]
+    revocation: Mapping[str, Any] | None = None
 
     @cached_property
     def waves(self) -> Mapping[int, str]:
@@ -60,10 +65,20 @@ class Plan:
         return {int(wave): folder for wave, folder in self.manifest["waves"].items()}
 
     @property
+    def wave_seconds(self) -> Mapping[int, float]:
+        """Estimated seconds of each wave; empty if an earlier release made the plan."""
+        return {int(wave): float(seconds) for wave, seconds in self.manifest.get("wave_seconds", {}).items()}
+
+    @property
+    def last_between_brokers(self) -> int:
+        """The last wave that changes replica lists; the last of all if every wave only moves inside brokers."""
+        inside = self.manifest.get("dir_move_waves", ())
+        return max((number for number in self.waves if number not in inside), default=len(self.waves))
+
+    @property
     def captured_at(self) -> datetime | None:
         """Time of the plan's snapshot; None if the inputs had no time."""
-        text = self.manifest["captured_at"]
-        return datetime.fromisoformat(text) if text else None
+        return _captured_at(self.manifest)
 
     def check_wave(self, number: int) -> None:
         """Raise ``ConfigError`` if the plan has no such wave."""
@@ -71,22 +86,97 @@ class Plan:
             existing = "only wave 1" if len(self.waves) == 1 else f"waves 1 to {len(self.waves)}"
             raise ConfigError(f"the plan has no wave {number}: it has {existing}")
 
-    def check_approved(self) -> None:
-        """Raise ``Refused`` unless somebody has approved exactly this plan."""
-        if not self.approvals:
-            plan = f"--run-id {self.run_id} --cluster {self.cluster_id}"
-            raise Refused(f"this plan is not approved: ./ballast approve {plan} approves it")
+    def check_manifest(self, sha256: str, remedy: str) -> None:
+        """Raise ``Refused`` if the plan's manifest has another sha256; its first characters are enough.
 
-    def age_hours(self, now: datetime | None = None) -> float:
-        """Hours since the plan's snapshot; 0 if the inputs had no time."""
-        return ((now or datetime.now(tz=UTC)) - self.captured_at).total_seconds() / 3600 if self.captured_at else 0
+        Parameters
+        ----------
+        remedy : str
+            The end of the message.
+        """
+        if not self.manifest_sha256.startswith(sha256):
+            raise Refused(f"the plan's manifest is {self.manifest_sha256}, not {sha256}: {remedy}")
 
-    def check_age(self, max_hours: float, now: datetime | None = None) -> None:
-        """Raise ``Refused`` if the plan's snapshot is older than ``max_hours``."""
-        hours = self.age_hours(now)
-        if hours > max_hours:
-            limit = f"the limit is {max_hours:g} h: plan again, or raise --max-plan-age-hours"
-            raise Refused(f"the plan's snapshot of {self.captured_at} is {hours:.1f} h old; {limit}")
+    def check_approved(self, *, even_if_revoked: bool = False) -> None:
+        """Raise ``Refused`` unless an approval of exactly this plan is in force.
+
+        Parameters
+        ----------
+        even_if_revoked : bool
+            Whether a revoked approval is enough: for steps that end a wave or take it back.
+        """
+        command = f"./ballast approve --run-id {self.run_id} --cluster {self.cluster_id}"
+        if self.revocation:
+            if not even_if_revoked:
+                raise Refused(f"{describe_revocation(self.revocation)}: {command} approves it again")
+        elif not self.approvals:
+            raise Refused(f"this plan is not approved: {command} approves it")
+
+    @property
+    def valid_until(self) -> datetime | None:
+        """When the plan expires; None if the inputs had no time."""
+        return valid_until(self.manifest)
+
+    @property
+    def valid_hours(self) -> float | None:
+        """Age of the snapshot at which the plan expires; None if the inputs had no time."""
+        return _hours(self.valid_until - self.captured_at) if self.valid_until and self.captured_at else None
+
+    def is_expired(self) -> bool:
+        """Whether the plan is older than its manifest allows."""
+        return self.valid_until is not None and datetime.now(tz=UTC) > self.valid_until
+
+    def check_age(self, max_hours: float | None = None, now: datetime | None = None) -> None:
+        """Raise ``Refused`` if the plan has expired.
+
+        Parameters
+        ----------
+        max_hours : float or None
+            Limit of the snapshot's age; None: the plan is valid as long as its manifest says.
+        now : datetime, optional
+            The reader's clock by default.
+        """
+        if self.captured_at is None or self.valid_hours is None:
+            return
+        limit = self.valid_hours if max_hours is None else max_hours
+        age = _hours((now or datetime.now(tz=UTC)) - self.captured_at)
+        if age > limit:
+            expired = in_words(self.captured_at + timedelta(hours=limit))
+            raise Refused(
+                f"the plan of run {self.run_id!r} for cluster {self.cluster_id!r} expired at {expired}, because its "
+                f"snapshot is {age:.1f} h old and the limit is {limit:g} h: plan again, or give a higher limit with "
+                "--max-plan-age-hours"
+            )
+
+
+def valid_until(manifest: Mapping[str, Any]) -> datetime | None:
+    """When the plan of a manifest expires; None if the inputs had no time."""
+    if "valid_until" in manifest:
+        return _time(manifest["valid_until"])
+    captured_at = _captured_at(manifest)
+    return captured_at + timedelta(hours=_UNSTATED_HOURS) if captured_at else None
+
+
+def describe_revocation(row: Mapping[str, Any]) -> str:
+    """Who revoked the approval of a plan, and when."""
+    return f"{row['approved_by']} revoked the approval of this plan at {in_words(row['approved_at'])}"
+
+
+def in_words(time: datetime) -> str:
+    """A time for messages, to the minute, in UTC."""
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _captured_at(manifest: Mapping[str, Any]) -> datetime | None:
+    return _time(manifest["captured_at"])
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _hours(duration: timedelta) -> float:
+    return duration.total_seconds() / 3600
 
 
 def verdicts_by_cluster(
@@ -173,8 +263,8 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
             f"{NAME} has format {manifest['format']}, but this release reads format {FORMAT}: "
             "use the release that made the plan, or plan again"
         )
-    approvals = warehouse.rows("approvals", cluster_id=cluster_id, run_id=run_id, manifest_sha256=sha256)
-    return Plan(cluster_id, run_id, manifest, sha256, tuple(approvals))
+    rows = warehouse.rows("approvals", cluster_id=cluster_id, run_id=run_id, manifest_sha256=sha256)
+    return Plan(cluster_id, run_id, manifest, sha256, tuple(in_force(rows)), revocation(rows))
 
 
 def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:

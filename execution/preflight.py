@@ -1,54 +1,150 @@
 """Checks before a wave: compares the live cluster with the state that the plan expects."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from execution.observed import Observed, TopicPartition
+from execution.health import by_worst_kind, signs
+from execution.inside import RUNNING, Place, place_of
+from execution.observed import Observed, Stored, TopicPartition, size_of
+from execution.throttles import describe, is_foreign
 from execution.wave import MoveState, Wave
-from optimizer.units import agree, clause
+from optimizer.kafka.throttle import LOG_DIR_RATE
+from optimizer.units import agree, clause, human_bytes
 
 _LISTED = 5  # names in a message; the rest is counted
-_MAX_VALUE_CHARS = 40  # of a config in a message: a list of throttled replicas has thousands of characters
 
 
-def problems(
-    wave: Wave, now: Observed, *, topic_ids: Mapping[str, str | None], earlier: Mapping[TopicPartition, tuple[int, ...]]
-) -> list[str]:
+def problems(wave: Wave, now: Observed, *, earlier: Sequence[Wave], strict: bool) -> list[str]:
     """Every problem that stops a wave, one line each; empty if the wave may start or continue.
 
     Parameters
     ----------
-    topic_ids : mapping of topic to id
-        Topic ids in the plan; None if the plan's inputs have no ids.
-    earlier : mapping of (topic, partition) to brokers
-        Planned replicas of the waves before this one. They must be done, because the wave needs the disk room that
-        they free.
+    earlier : sequence of Wave
+        The waves before this one. They must be done, because the wave needs the disk room that they free.
+    strict : bool
+        Whether a partition that the plan cannot move any more stops the wave too.
     """
     return [
         *_earlier(earlier, now),
-        *_topics(wave, now, topic_ids),
+        *(f"{line}; plan again" for line in (skips(wave, now) if strict else ())),
         *_brokers(wave, now),
-        *_replicas(wave, now),
         *_reassignments(wave, now),
         *_throttles(wave, now),
     ]
 
 
-def warnings(wave: Wave, topic_ids: Mapping[str, str | None]) -> list[str]:
+def at_risk(now: Observed, dead_brokers: Collection[int], repaired: Collection[TopicPartition]) -> list[str]:
+    """Partitions of the whole cluster that another failure, or the wave itself, may stop; one line of each kind.
+
+    Parameters
+    ----------
+    dead_brokers : collection of int
+        Brokers that the plan knows as dead.
+    repaired : collection of (topic, partition)
+        Partitions that the plan changes: of these it repairs the replicas on dead brokers itself.
+    """
+    kinds = by_worst_kind(list(signs(now, now.min_isr, dead_brokers=dead_brokers, repaired=repaired)))
+    return [
+        f"{clause(len(some), 'partition', 'is', 'are')} {kind}: {partition_names(some)}; wait until the brokers are "
+        "well, or give --accept-under-replicated"
+        for kind, some in kinds.items()
+    ]
+
+
+def without_spare(wave: Wave, now: Observed) -> list[str]:
+    """A warning for partitions of the wave that take no writes once a broker fails, one line."""
+    tight = [p for p in wave.after if p in now.replicas and now.min_isr.get(p[0], 1) >= len(wave.before[p]) > 1]
+    if not tight:
+        return []
+    have = agree(len(tight), "has", "have")
+    names = partition_names(tight)
+    return [f"warning: {names} {have} no more replicas than min.insync.replicas: if a broker fails, writes stop"]
+
+
+def without_room(wave: Wave, now: Observed, stored: Stored, disk_headroom: float = 0.0) -> list[str]:
+    """Brokers and directories without room for what the wave brings, one line each.
+
+    A broker that does not tell its room is left out. Partitions that are skipped leave bytes behind, so the plan's own
+    proof does not hold any more.
+
+    Parameters
+    ----------
+    disk_headroom : float
+        Share of each disk that has to stay free if replicas move inside brokers. Other copies and rollbacks may use it:
+        a wave moves replicas out of directories over their limit, so its way back goes over the limit again.
+    """
+    coming: Counter[tuple[int, str]] = Counter()
+    for partition in wave.by_state(now)[MoveState.NOT_STARTED]:
+        size_bytes = size_of(partition, now, stored) or 0
+        for broker in wave.added(partition):
+            for path in {"", wave.log_dirs.get((*partition, broker), "")}:
+                coming[broker, path] += size_bytes
+    for replica in wave.replicas_at(now, Place.OLD):
+        coming[replica[2], wave.inside[replica][1]] += stored.size_bytes.get(replica, 0)
+    for replica in wave.replicas_at(now, *RUNNING):
+        path, copied_bytes = stored.moving[replica]
+        coming[replica[2], path] += max(0, stored.size_bytes.get(replica, 0) - copied_bytes)
+    free = {(broker, ""): usable for broker, usable in stored.usable_bytes.items()}
+    kept = disk_headroom if wave.inside and not wave.is_rollback else 0.0
+    free |= {place: max(0, usable - round(kept * total)) for place, (total, usable) in stored.directories.items()}
+    return [
+        f"{f'directory {path} of ' if path else ''}broker {broker} has room for {human_bytes(free[broker, path])}, but "
+        f"the wave brings {human_bytes(size_bytes)}: free disk space there, or plan again"
+        for (broker, path), size_bytes in sorted(coming.items())
+        if size_bytes > free.get((broker, path), size_bytes)
+    ]
+
+
+def skips(wave: Wave, now: Observed) -> list[str]:
+    """Which partitions the plan cannot move any more, and why: deleted, recreated, or moved by somebody else."""
+    return [*_topics(wave, now), *_replicas(wave, now)]
+
+
+def warnings(wave: Wave) -> list[str]:
     """What could not be checked, one line each."""
-    unknown = sorted({topic for topic, _ in wave.after if topic_ids.get(topic) is None})
+    unknown = sorted({topic for topic, _ in wave.after if wave.topic_ids.get(topic) is None})
     if not unknown:
         return []
     return [f"cannot check whether topics were deleted and created again, the plan has no ids for: {_some(unknown)}"]
 
 
-def unfinished(planned: Mapping[TopicPartition, tuple[int, ...]], now: Observed) -> list[TopicPartition]:
-    """Partitions without their planned replica list; those of deleted topics are left out."""
-    return [partition for partition, after in planned.items() if now.replicas.get(partition, after) != after]
+def unfinished(waves: Iterable[Wave], now: Observed) -> list[TopicPartition]:
+    """Partitions that wait or move; those that the plan cannot move any more are left out."""
+    states = (MoveState.NOT_STARTED, MoveState.IN_FLIGHT)
+    return [
+        partition
+        for wave in waves
+        for state, some in wave.by_state(now).items()
+        if state in states
+        for partition in some
+    ]
+
+
+def unfinished_lines(by_state: Mapping[MoveState, Sequence[TopicPartition]], *, strict: bool) -> list[str]:
+    """Why a wave is not done although nothing moves.
+
+    Parameters
+    ----------
+    strict : bool
+        Whether partitions that somebody else has moved count.
+    """
+    lines = []
+    if by_state[MoveState.OTHER] and strict:
+        lines.append(f"somebody else moved {partition_names(by_state[MoveState.OTHER])}: plan again")
+    if by_state[MoveState.NOT_STARTED]:
+        remedy = "run the step execute again, or the step off to end the wave"
+        lines.append(f"neither in flight nor done: {partition_names(by_state[MoveState.NOT_STARTED])}: {remedy}")
+    return lines
 
 
 def partition_names(partitions: Iterable[TopicPartition]) -> str:
     """Partitions as Kafka names them, ``orders-3, orders-4``; of many only the first few."""
     return _some([f"{topic}-{number}" for topic, number in sorted(partitions)])
+
+
+def with_reasons(partitions: Mapping[TopicPartition, str]) -> list[str]:
+    """A line for each partition with its reason."""
+    return [f"{partition_names([partition])}: {reason}" for partition, reason in sorted(partitions.items())]
 
 
 def broker_names(ids: Collection[int]) -> str:
@@ -61,48 +157,85 @@ def describe_silent(silent: Collection[int]) -> str:
     return f"{broker_names(silent)} {do} not answer, so {their} throttles are unknown"
 
 
-def _earlier(earlier: Mapping[TopicPartition, tuple[int, ...]], now: Observed) -> Iterator[str]:
+def _earlier(earlier: Sequence[Wave], now: Observed) -> Iterator[str]:
     if partitions := unfinished(earlier, now):
         lack = clause(len(partitions), "partition", "lacks its planned replicas", "lack their planned replicas")
         yield f"earlier waves are not done: {lack}: {partition_names(partitions)}; execute those waves first"
 
 
-def _topics(wave: Wave, now: Observed, topic_ids: Mapping[str, str | None]) -> Iterator[str]:
+def _topics(wave: Wave, now: Observed) -> Iterator[str]:
     topics = sorted({topic for topic, _ in wave.after})
     deleted = [topic for topic in topics if topic not in now.topic_ids]
     if deleted:
-        yield f"{clause(len(deleted), 'topic', 'does', 'do')} not exist any more: {_some(deleted)}; plan again"
-    ids = ((topic, topic_ids.get(topic), now.topic_ids.get(topic)) for topic in topics)
-    recreated = [topic for topic, before, after in ids if before and after and before != after]
+        yield f"{clause(len(deleted), 'topic', 'does', 'do')} not exist any more: {_some(deleted)}"
+    recreated = [topic for topic in topics if wave.is_recreated(topic, now)]
     if recreated:
         were = clause(len(recreated), "topic", "was", "were")
-        yield f"{were} deleted and created again since the snapshot: {_some(recreated)}; plan again"
+        yield f"{were} deleted and created again since the snapshot: {_some(recreated)}"
 
 
 def _brokers(wave: Wave, now: Observed) -> Iterator[str]:
-    waiting = [partition for partition in wave.after if wave.state_of(partition, now) is not MoveState.IN_FLIGHT]
-    dead = {broker for partition in waiting for broker in wave.after[partition]} - now.alive
+    by_state = wave.by_state(now)
+    waiting = by_state[MoveState.NOT_STARTED]
+    dead = {broker for partition in waiting for broker in wave.needed(partition)} - now.alive
     if dead:
         are, them = agree(len(dead), "is", "are"), agree(len(dead), "it", "them")
         yield f"{broker_names(dead)} {are} in planned replica lists but not alive: start {them}, or plan again"
     if waiting and (silent := wave.silent_brokers(now)):
         them = agree(len(silent), "it", "them")
         yield f"{describe_silent(silent)}: start {them}, or allow DESCRIBE_CONFIGS on the cluster"
-    offline = [
-        partition for partition in wave.after if partition in now.replicas and not now.in_sync[partition] & now.alive
-    ]
+    if unknown := unknown_brokers(wave, now):
+        them = agree(len(unknown), "it", "them")
+        yield f"{describe_unknown(unknown)}: start {them}, or allow DESCRIBE on the cluster"
+    planned = [*waiting, *by_state[MoveState.IN_FLIGHT]]
+    offline = [partition for partition in planned if not now.in_sync[partition] & now.alive]
     if offline:
         yield f"no alive broker has an in-sync replica of {partition_names(offline)}: start the brokers that have one"
 
 
 def _replicas(wave: Wave, now: Observed) -> Iterator[str]:
-    unexpected = wave.by_state(now)[MoveState.OTHER]
-    if unexpected:
+    yield from missing_lines(wave, now)
+    missing = {replica[:2] for replica in wave.missing(now)}
+    unexpected = [partition for partition in wave.by_state(now)[MoveState.OTHER] if partition not in missing]
+    if unexpected and (elsewhere := _elsewhere(wave, now, unexpected)):
+        were = clause(len(unexpected), "partition", "was", "were")
+        yield f"{were} moved by somebody else: {partition_names(unexpected)}; {elsewhere}"
+    elif unexpected:
         first = unexpected[0]
-        example = f"{partition_names([first])} has {list(now.replicas[first])}, not {list(wave.before[first])}"
-        remedy = "execute all earlier waves first; if they are done, plan again"
-        do = clause(len(unexpected), "partition", "does", "do")
-        yield f"{do} not have the replicas that the plan expects: {partition_names(unexpected)}; {example}; {remedy}"
+        target = now.in_flight.get(first)
+        actual = f"moves to {list(target)}" if target else f"has {list(now.replicas[first])}"
+        were = clause(len(unexpected), "partition", "was", "were")
+        example = f"{partition_names([first])} {actual}, the plan expects {list(wave.before[first])}"
+        yield f"{were} moved by somebody else: {partition_names(unexpected)}; {example}"
+
+
+def missing_lines(wave: Wave, now: Observed) -> list[str]:
+    """A line for each replica that its broker does not report any more."""
+    return [
+        f"{partition_names([replica[:2]])} on broker {replica[2]} is {Place.MISSING}" for replica in wave.missing(now)
+    ]
+
+
+def _elsewhere(wave: Wave, now: Observed, unexpected: Iterable[TopicPartition]) -> str:
+    """The first replica in an unexpected directory, in words; empty if only replica lists are unexpected."""
+    for replica, (before, after) in sorted(wave.inside.items()):
+        place = place_of(replica, (before, after), now.stored)
+        if replica[:2] in unexpected and place in (Place.OTHER, Place.RETURNING) and now.stored:
+            path, (target, _) = now.stored.log_dirs[replica], now.stored.moving.get(replica, ("", 0))
+            actual = f"moves from {path} to {target}" if target else f"is in {path}"
+            name = f"{partition_names([replica[:2]])} on broker {replica[2]}"
+            return f"{name} {actual}, the plan expects {before} or {after}"
+    return ""
+
+
+def unknown_brokers(wave: Wave, now: Observed) -> set[int]:
+    """Brokers that do not report all replicas that the wave moves inside them."""
+    return {broker for _, _, broker in wave.replicas_at(now, Place.UNKNOWN)}
+
+
+def describe_unknown(brokers: Collection[int]) -> str:
+    """In words what ``unknown_brokers`` returns."""
+    return f"{broker_names(brokers)} {agree(len(brokers), 'does', 'do')} not report all replicas of the wave"
 
 
 def _reassignments(wave: Wave, now: Observed) -> Iterator[str]:
@@ -116,9 +249,12 @@ def _reassignments(wave: Wave, now: Observed) -> Iterator[str]:
 def _throttles(wave: Wave, now: Observed) -> Iterator[str]:
     """Throttles that are neither the wave's own nor those that the plan found and will restore."""
     foreign = [
-        f"{kind} {name} {config}={_short(value)}"
-        for (kind, name, config), value in sorted(now.throttles.items())
-        if value not in (wave.throttles.get((kind, name, config)), wave.previous_throttles.get((kind, name, config)))
+        describe(key, value)
+        for key, value in sorted(now.throttles.items())
+        # The rate of moves inside brokers slows no copy between brokers.
+        if (key in wave.throttles or key[2] != LOG_DIR_RATE)
+        and value not in wave.own_rates.get(key, ())
+        and is_foreign(key, value, wanted=wave.throttles.get(key), before=wave.previous_throttles.get(key))
     ]
     if foreign:
         were = clause(len(foreign), "throttle", "was", "were")
@@ -131,7 +267,3 @@ def _some(values: Iterable[str]) -> str:
     texts: Sequence[str] = list(values)
     rest = f" and {len(texts) - _LISTED} more" if len(texts) > _LISTED else ""
     return ", ".join(texts[:_LISTED]) + rest
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= _MAX_VALUE_CHARS else f"{value[: _MAX_VALUE_CHARS - 3]}..."

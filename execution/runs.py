@@ -2,18 +2,29 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from execution import claims
+from execution.approvals import in_force
 from execution.planned import last_verdicts, unknown_name
 from execution.tables import Warehouse
+from optimizer.units import human_bytes
 from schemas.verdicts import PLANNED
 
-HEADER = ("RUN", "VERDICT AT (UTC)", "CLUSTERS", "VERDICT", "APPROVED BY", "WAVES EXECUTED")
-_MAX_NAMES = 3  # clusters of a run that are named; if there are more, they are only counted
+HEADER = (
+    "RUN",
+    "VERDICT AT (UTC)",
+    "CLUSTERS",
+    "VERDICT",
+    "COPIES",
+    "VALID UNTIL (UTC)",
+    "APPROVED BY",
+    "WAVES EXECUTED",
+)
+MAX_NAMES = 3  # clusters of a run that are named; if there are more, they are only counted
 _NONE = "-"
 
 
@@ -23,8 +34,14 @@ class ClusterStatus:
 
     Parameters
     ----------
+    approved_by : tuple of str
+        Who approved the plan, if nobody has revoked it since.
     waves, waves_executed : int
         0 without a plan.
+    moved_bytes : int or None
+        What the plan copies; None without a plan, or if an earlier release made it.
+    valid_until : datetime or None
+        When the plan expires; None if it has nothing to execute, never expires, or if an earlier release made it.
     """
 
     cluster_id: str
@@ -32,6 +49,8 @@ class ClusterStatus:
     approved_by: tuple[str, ...]
     waves: int
     waves_executed: int
+    moved_bytes: int | None
+    valid_until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -76,10 +95,10 @@ def _cluster_statuses(
     """Run id and status for each verdict, or for the verdicts of one cluster."""
     filters: dict[str, Any] = {} if cluster_id is None else {"cluster_id": cluster_id}
     approvals = defaultdict(set)
-    for row in warehouse.rows("approvals", **filters):
+    for row in in_force(warehouse.rows("approvals", **filters)):
         approvals[row["run_id"], row["cluster_id"], row["manifest_sha256"]].add(row["approved_by"])
     waves = Counter((row["run_id"], row["cluster_id"]) for row in warehouse.rows("waves", **filters))
-    executed = Counter(wave[:2] for wave in claims.waves_executed(warehouse.rows("executions", **filters)))
+    executed = Counter(wave[:2] for wave in claims.waves_executed(claims.events(warehouse, **filters)))
     for verdict in verdicts:
         run_id, cluster = key = verdict["run_id"], verdict["cluster_id"]
         if cluster_id not in (None, cluster):
@@ -88,16 +107,16 @@ def _cluster_statuses(
         counts = 0, 0
         if verdict["verdict"] == PLANNED:
             by, counts = approvals[*key, verdict["manifest_sha256"]], (waves[key], executed[key])
-        yield run_id, ClusterStatus(cluster, verdict["verdict"], tuple(sorted(by)), *counts)
+        until = verdict["valid_until"] if verdict["verdict"] == PLANNED else None
+        yield (
+            run_id,
+            ClusterStatus(cluster, verdict["verdict"], tuple(sorted(by)), *counts, verdict["moved_bytes"], until),
+        )
 
 
 def as_json(warehouse: Warehouse, cluster_id: str | None = None) -> str:
     """The list of runs as one line of JSON."""
-    rows = [
-        {**asdict(run), "verdict_at": run.verdict_at.isoformat() if run.verdict_at else None}
-        for run in runs(warehouse, cluster_id)
-    ]
-    return json.dumps(rows)
+    return json.dumps([asdict(run) for run in runs(warehouse, cluster_id)], default=datetime.isoformat)
 
 
 def table(warehouse: Warehouse, cluster_id: str | None = None) -> Iterator[str]:
@@ -115,21 +134,33 @@ def _cells(run: Run) -> tuple[str, ...]:
     waves = f"{executed} of {sum(cluster.waves for cluster in planned)}"
     return (
         run.run_id,
-        f"{run.verdict_at:%Y-%m-%d %H:%M}" if run.verdict_at else _NONE,
-        ", ".join(names) if len(names) <= _MAX_NAMES else f"{len(names)} clusters",
-        _count_verdicts(cluster.verdict for cluster in run.clusters),
-        _approvers(planned),
+        _minute(run.verdict_at),
+        ", ".join(names) if len(names) <= MAX_NAMES else f"{len(names)} clusters",
+        count_verdicts(cluster.verdict for cluster in run.clusters),
+        _total_bytes(run.clusters),
+        _minute(min((cluster.valid_until for cluster in planned if cluster.valid_until), default=None)),
+        approvers(planned),
         waves if planned else _NONE,
     )
 
 
-def _count_verdicts(verdicts: Iterable[str]) -> str:
+def _minute(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}" if moment else _NONE
+
+
+def _total_bytes(clusters: Iterable[ClusterStatus]) -> str:
+    """What all plans of a run copy, as far as it is known."""
+    known = [cluster.moved_bytes for cluster in clusters if cluster.moved_bytes is not None]
+    return human_bytes(sum(known)) if known else _NONE
+
+
+def count_verdicts(verdicts: Iterable[str]) -> str:
     """The verdict of all clusters; if they differ, the number of clusters with each verdict."""
     counts = Counter(verdicts)
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
 
 
-def _approvers(planned: list[ClusterStatus]) -> str:
+def approvers(planned: Sequence[ClusterStatus]) -> str:
     """Who approved the plans of a run; if only some are approved, also how many."""
     approved = [cluster for cluster in planned if cluster.approved_by]
     if not approved:

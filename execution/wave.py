@@ -1,14 +1,19 @@
 """One wave of a plan: replica lists before and after, throttles, and the progress on a live cluster."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from execution.observed import Observed, Throttle, TopicPartition
+from execution.inside import RUNNING, Move, Moves, Place, moves_back, moves_inside, place_of
+from execution.observed import Observed, Replica, Throttle, TopicPartition
+from execution.throttles import Entries, covers, describe, entry, is_list
+from optimizer.emit import dir_move_files
+from optimizer.emit.log_dir_files import BACK, FORWARD
 
 REASSIGNMENT = "reassignment.json"
+ROLLBACK_THROTTLE = "rollback-throttle.json"
 
 
 class MoveState(StrEnum):
@@ -18,7 +23,12 @@ class MoveState(StrEnum):
     IN_FLIGHT = "in flight"
     DONE = "done"
     DELETED = "deleted"
+    RECREATED = "deleted and created again"
     OTHER = "unexpected"  # another replica list than before or after the wave
+
+
+# The plan cannot move these partitions any more.
+SKIPPED = (MoveState.DELETED, MoveState.RECREATED, MoveState.OTHER)
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,7 @@ class Wave:
     Parameters
     ----------
     number : int
+        Negative for the rollback of a wave.
     style : str
         Throttle style: careful or kafka.
     documents : mapping
@@ -40,6 +51,16 @@ class Wave:
         Throttles that are set while the wave runs.
     previous_throttles : mapping of (entity type, entity, config) to value
         All throttles of the cluster when the plan was made.
+    topic_ids : mapping of topic to id
+        Topic ids in the plan; None if the plan's inputs have no ids.
+    copy_bytes_per_s : int or None
+        What the copies have of each rate; the rest is for live replication. None: an earlier release made the plan.
+    own_rates : mapping of (entity type, entity, config) to values
+        Other values that an operator's commands may have given its rates, while it holds the cluster.
+    log_dirs : mapping of (topic, partition, broker) to path
+        The planned directory of each replica that arrives; Kafka chooses the directory of a replica that is not here.
+    inside : mapping of (topic, partition, broker) to (path, path)
+        Directories before and after of each replica that moves inside its broker. Such a wave keeps all replica lists.
     """
 
     number: int
@@ -50,17 +71,34 @@ class Wave:
     stuck: frozenset[TopicPartition]
     throttles: Mapping[Throttle, str]
     previous_throttles: Mapping[Throttle, str]
+    topic_ids: Mapping[str, str | None]
+    copy_bytes_per_s: int | None = None
+    own_rates: Mapping[Throttle, frozenset[str]] = field(default_factory=dict)
+    log_dirs: Mapping[Replica, str] = field(default_factory=dict)
+    inside: Moves = field(default_factory=dict)
 
     def state_of(self, partition: TopicPartition, now: Observed) -> MoveState:
         """Progress of one of its partitions; a move to another list than planned is ``OTHER``."""
         replicas, target = now.replicas.get(partition), now.in_flight.get(partition)
         if replicas is None:
             return MoveState.DELETED
+        if self.is_recreated(partition[0], now):
+            return MoveState.RECREATED
+        if places := {place_of(replica, move, now.stored) for replica, move in self._inside(partition)}:
+            is_changed = target is not None or sorted(replicas) != sorted(self.after[partition])
+            return MoveState.OTHER if is_changed else _state_inside(places)
         if target is not None:
             return MoveState.IN_FLIGHT if target == self.after[partition] else MoveState.OTHER
         if replicas == self.after[partition]:
             return MoveState.DONE
-        return MoveState.NOT_STARTED if replicas == self.before[partition] else MoveState.OTHER
+        # In another order too: so Kafka leaves a move that somebody has cancelled.
+        is_before = sorted(replicas) == sorted(self.before[partition])
+        return MoveState.NOT_STARTED if is_before else MoveState.OTHER
+
+    def is_recreated(self, topic: str, now: Observed) -> bool:
+        """Whether a topic was deleted and created again, as far as ids are known."""
+        before, after = self.topic_ids.get(topic), now.topic_ids.get(topic)
+        return bool(before and after and before != after)
 
     def by_state(self, now: Observed) -> dict[MoveState, list[TopicPartition]]:
         """Its partitions by their state; every state is a key."""
@@ -69,39 +107,169 @@ class Wave:
             result[self.state_of(partition, now)].append(partition)
         return result
 
+    def added(self, partition: TopicPartition) -> list[int]:
+        """The brokers that get a replica of a partition."""
+        return sorted(set(self.after[partition]) - set(self.before[partition]))
+
+    def targets(self, partition: TopicPartition) -> list[int]:
+        """The brokers to which a partition is copied; also those inside which it moves."""
+        return sorted({*self.added(partition), *(broker for (_, _, broker), _ in self._inside(partition))})
+
+    def moving(self, now: Observed, *, of_dead: bool = True) -> list[TopicPartition]:
+        """Its partitions in flight, also those that somebody has redirected while they still get one of its copies.
+
+        A partition counts if it moves inside its broker in either direction, or if nobody can know whether it moves.
+
+        Parameters
+        ----------
+        of_dead : bool
+            Whether partitions count that may move inside a broker that is not alive.
+        """
+        between = (
+            partition
+            for partition, target in now.in_flight.items()
+            if (partition in self.after and not set(target).isdisjoint(self.added(partition)))
+            or self._is_in_flight(partition, now)
+        )
+        inside = self.replicas_at(now, *RUNNING, Place.UNKNOWN)
+        return sorted({*between, *(replica[:2] for replica in inside if of_dead or replica[2] in now.alive)})
+
+    def replicas_at(self, now: Observed, *places: Place) -> list[Replica]:
+        """The replicas of moves inside brokers that are at these places.
+
+        Of skipped partitions only replicas that move between the two directories of the wave: this copy is the wave's.
+        """
+        found = [
+            (replica, place, self.state_of(replica[:2], now))
+            for replica, move in sorted(self.inside.items())
+            if (place := place_of(replica, move, now.stored)) in places
+        ]
+        return [
+            replica
+            for replica, place, state in found
+            if state not in SKIPPED or (state is MoveState.OTHER and place in RUNNING)
+        ]
+
+    def missing(self, now: Observed) -> list[Replica]:
+        """The replicas of moves inside brokers that their brokers do not report, although they should have them."""
+        return [
+            replica
+            for replica, move in sorted(self.inside.items())
+            if place_of(replica, move, now.stored) is Place.MISSING
+            and self.state_of(replica[:2], now) is MoveState.OTHER
+            and sorted(now.replicas[replica[:2]]) == sorted(self.after[replica[:2]])
+        ]
+
+    def _inside(self, partition: TopicPartition) -> list[tuple[Replica, Move]]:
+        """The moves of a partition inside brokers."""
+        replicas = [(*partition, broker) for broker in self.after[partition]] if self.inside else []
+        return [(replica, self.inside[replica]) for replica in replicas if replica in self.inside]
+
+    def _is_in_flight(self, partition: TopicPartition, now: Observed) -> bool:
+        return partition in self.after and self.state_of(partition, now) is MoveState.IN_FLIGHT
+
+    def skipped(self, now: Observed) -> list[TopicPartition]:
+        """Its partitions that the plan cannot move any more."""
+        by_state = self.by_state(now)
+        return sorted(partition for state in SKIPPED for partition in by_state[state])
+
     def missing_throttles(self, now: Observed) -> list[str]:
         """Its throttles that are not set as planned, or that could not be read.
 
         Brokers that are not alive and deleted topics are left out: nobody can set their throttles.
         """
-        missing = [key for key in self._settable(now) if now.throttles.get(key) != self.throttles[key]]
-        unknown = " (unknown: the broker does not answer)"
-        return [f"{self._describe(key)}{'' if now.has_configs(*key[:2]) else unknown}" for key in missing]
+        unknown = [key for key in self._settable(now) if not now.has_configs(*key[:2])]
+        lines = [describe(key, self.throttles[key]) for key in self.unset(now)]
+        return [
+            *lines,
+            *(f"{describe(key, self.throttles[key])} (unknown: the broker does not answer)" for key in unknown),
+        ]
 
-    def absent_throttles(self, now: Observed) -> list[str]:
-        """Its throttles for which the cluster has no value at all.
+    def unset(self, now: Observed) -> list[Throttle]:
+        """Its throttles that were read and are not set as planned."""
+        known = [key for key in self._settable(now) if now.has_configs(*key[:2])]
+        return [
+            key
+            for key in known
+            if not covers(key, now.throttles.get(key), self.throttles[key])
+            and now.throttles.get(key) not in self.own_rates.get(key, ())
+        ]
 
-        A different value does not count: an operator has set it on purpose. Throttles of silent brokers are unknown and
+    def absent_throttles(self, now: Observed) -> list[Throttle]:
+        """Its throttles that somebody has removed: a rate without a value, or a list without some of its replicas.
+
+        A different rate does not count: an operator has set it on purpose. Throttles of silent brokers are unknown and
         do not count either.
         """
-        absent = [key for key in self._settable(now) if key not in now.throttles]
-        return [self._describe(key) for key in absent if now.has_configs(*key[:2])]
+        return [key for key in self.unset(now) if key not in now.throttles or is_list(key)]
 
     def silent_brokers(self, now: Observed) -> frozenset[int]:
         """Brokers without an answer that have replicas or throttles of this wave."""
         throttled = {int(name) for kind, name, _ in self.throttles if kind == "brokers"}
-        return now.silent & throttled.union(*self.after.values())
+        brokers = {broker for partition in self.after for broker in self.needed(partition)}
+        return now.silent & (throttled | brokers)
+
+    def needed(self, partition: TopicPartition) -> Collection[int]:
+        """The brokers that must be alive to move a partition: its planned replicas, or those inside which it moves."""
+        return [broker for (_, _, broker), _ in self._inside(partition)] or self.after[partition]
+
+    def without(self, elements: Mapping[Throttle, Collection[str]]) -> "Wave":
+        """The wave with other throttles: these elements are not in its lists."""
+        throttles = dict(self.throttles)
+        for key in elements.keys() & throttles.keys():
+            rest = [each for each in throttles.pop(key).split(",") if each not in elements[key]]
+            if rest:
+                throttles[key] = ",".join(rest)
+        return replace(self, throttles=throttles)
+
+    def with_rates(self, rates: Mapping[Throttle, str]) -> "Wave":
+        """The wave with other throttles: these rates."""
+        return replace(self, throttles={**self.throttles, **rates})
+
+    def entries(self, now: Observed) -> Entries:
+        """Its throttles with the values before them, if the wave begins now."""
+        return {
+            key: replace(
+                entry(key, now.throttles.get(key), wanted, self.previous_throttles.get(key)),
+                own=self.own_rates.get(key, frozenset()),
+            )
+            for key, wanted in self.throttles.items()
+        }
+
+    @property
+    def new_lists(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """The planned lists of its partitions, without those that only move inside brokers."""
+        inside = {replica[:2] for replica in self.inside}
+        return {partition: brokers for partition, brokers in self.after.items() if partition not in inside}
+
+    @property
+    def target_directories(self) -> set[tuple[int, str]]:
+        """Broker and directory of each replica that is copied; the directory is empty if Kafka chooses it."""
+        inside = {(broker, after) for (_, _, broker), (_, after) in self.inside.items()}
+        arriving = {(*partition, broker) for partition in self.after for broker in self.added(partition)}
+        return inside | {(replica[2], self.log_dirs.get(replica, "")) for replica in arriving}
+
+    @property
+    def is_rollback(self) -> bool:
+        """Whether it takes a wave of the plan back."""
+        return self.number < 0
 
     @property
     def copies(self) -> bool:
-        """Whether the wave adds a replica to any broker."""
-        return any(set(after) - set(self.before[partition]) for partition, after in self.after.items())
+        """Whether the wave copies any replica."""
+        return bool(self.inside) or any(self.added(partition) for partition in self.after)
 
     def _settable(self, now: Observed) -> list[Throttle]:
         return [(kind, name, config) for kind, name, config in sorted(self.throttles) if now.exists(kind, name)]
 
-    def _describe(self, key: Throttle) -> str:
-        return f"{' '.join(key)}={self.throttles[key]}"
+
+def _state_inside(places: Collection[Place]) -> MoveState:
+    """The state of a partition by the places of its replicas that move inside brokers."""
+    if {Place.OTHER, Place.RETURNING, Place.MISSING}.intersection(places):
+        return MoveState.OTHER
+    if Place.OLD in places:
+        return MoveState.NOT_STARTED
+    return MoveState.IN_FLIGHT if {Place.MOVING, Place.UNKNOWN}.intersection(places) else MoveState.DONE
 
 
 def build_wave(
@@ -116,10 +284,16 @@ def build_wave(
     irreversible : iterable of str
         The plan's documents with the old lists of the partitions that Kafka cannot move back.
     """
-    after, stuck = replica_lists([documents[REASSIGNMENT]]), replica_lists(irreversible)
-    rollback = replica_lists(text for name, text in documents.items() if name.startswith("rollback"))
+    inside = moves_inside(documents)
+    after = replica_lists([documents[dir_move_files.FORWARD if inside else REASSIGNMENT]])
+    stuck = replica_lists(irreversible)
+    rollback = replica_lists(
+        text
+        for name, text in documents.items()
+        if name.startswith("rollback") and name not in (ROLLBACK_THROTTLE, BACK)
+    )
     style = manifest["throttle_style"]
-    throttles = json.loads(documents.get("throttle.json", "{}")).get(style, [])
+    data = json.loads(documents.get("throttle.json", "{}"))
     return Wave(
         number=number,
         style=style,
@@ -127,8 +301,34 @@ def build_wave(
         before={partition: rollback[partition] if partition in rollback else stuck[partition] for partition in after},
         after=after,
         stuck=frozenset(partition for partition in after if partition not in rollback),
-        throttles={_throttle(row): row["value"] for row in throttles},
+        throttles={_throttle(row): row["value"] for row in data.get(style, [])},
         previous_throttles={(kind, name, config): value for kind, name, config, value in manifest["throttles_found"]},
+        topic_ids=manifest["topic_ids"],
+        copy_bytes_per_s=data.get("copy_bytes_per_s"),
+        log_dirs=_log_dirs(documents, FORWARD),
+        inside=inside,
+    )
+
+
+def rollback_of(wave: Wave) -> Wave:
+    """The wave that takes a wave back: a wave of its own, with the negative number.
+
+    Partitions that Kafka cannot move back are not in it.
+    """
+    after = {partition: wave.before[partition] for partition in wave.after if partition not in wave.stuck}
+    data = json.loads(wave.documents.get(ROLLBACK_THROTTLE, "{}"))
+    return replace(
+        wave,
+        number=-wave.number,
+        documents={},
+        before={partition: wave.after[partition] for partition in after},
+        after=after,
+        stuck=frozenset(),
+        throttles={_throttle(row): row["value"] for row in data.get(wave.style, [])},
+        copy_bytes_per_s=data.get("copy_bytes_per_s"),
+        own_rates={},
+        log_dirs=_log_dirs(wave.documents, BACK),
+        inside=moves_back(wave.inside),
     )
 
 
@@ -139,6 +339,12 @@ def replica_lists(texts: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]
         for text in texts
         for entry in json.loads(text)["partitions"]
     }
+
+
+def _log_dirs(documents: Mapping[str, str], name: str) -> dict[Replica, str]:
+    """The directories in one of a wave's documents; none if the plan's brokers have one directory each."""
+    replicas = json.loads(documents[name])["replicas"] if name in documents else []
+    return {(row["topic"], row["partition"], row["broker"]): row["log_dir"] for row in replicas}
 
 
 def _throttle(row: Mapping[str, str]) -> Throttle:

@@ -15,6 +15,7 @@ from optimizer import inputs, places
 from optimizer.configuration import absolute, build, is_tables, merge, read_toml
 from optimizer.declared import NAMES
 from optimizer.errors import BallastError, ConfigError, DiskFull
+from optimizer.folders import is_site_name
 from optimizer.given_knobs import given_knobs
 from optimizer.job_options import LOCAL_INPUT, parser
 from optimizer.kafka.versions import unknown_release
@@ -145,6 +146,8 @@ def run_id_of(options: argparse.Namespace, names: Sequence[str]) -> str:
     run_id = options.run_id or datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     if not is_folder_name(run_id):
         raise ConfigError(f"--run-id {run_id!r}: {NAME_RULE}")
+    if is_site_name(run_id):
+        raise ConfigError(f"--run-id {run_id!r}: a site of all runs has a page or folder of that name; choose another")
     return run_id
 
 

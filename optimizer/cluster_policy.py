@@ -6,7 +6,7 @@ from optimizer.setting_checks import between, refuse
 from optimizer.topic_policy import Pin, TopicFactor
 
 NO_LIMIT = 2**62  # larger than any quantity, and still a 64-bit number
-ONLY = RACKS, DRAIN, LEADERS, DEMOTE = "racks", "drain", "leaders", "demote"
+ONLY = RACKS, DRAIN, LEADERS, DEMOTE, DIRS = "racks", "drain", "leaders", "demote", "dirs"
 FAILOVER_SPREADS = FEW, CHANGED, OFF = "few", "changed", "off"
 BYTES_PER_GB = 10**9  # decimal unit, a power of 1000
 BROKER_LISTS = ("drain_brokers", "exclude_brokers", "demote_brokers")

@@ -14,6 +14,7 @@ from optimizer.settings import (
     Baseline,
     ClusterInput,
     Emit,
+    Execution,
     Metrics,
     Policy,
     Quality,
@@ -35,6 +36,7 @@ _SECTIONS: dict[str, type] = {
     "solver": Solver,
     "schedule": Schedule,
     "emit": Emit,
+    "execution": Execution,
 }
 
 

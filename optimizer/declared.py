@@ -26,7 +26,7 @@ class Declared:
 
 # Settings that must be declared by name; their section does not include them. A stage that does not read them stays
 # valid if they change.
-NAMED_ALONE = ("policy.max_unexplained", "policy.cross_rack_price_per_gb")
+NAMED_ALONE = ("policy.max_unexplained", "policy.cross_rack_price_per_gb", "schedule.valid_hours")
 
 
 def can_read(settings: Collection[str], section: str, knob: str) -> bool:
@@ -74,10 +74,10 @@ _IN_ORDER = (
             *("throttles_found", "sources"),
         ),
         (
-            *("plan", "waves", "rack_flow", "broker_waves", "throttles", "broker_balance", "plan_summary"),
-            *("exposure", "wave_findings"),
+            *("plan", "waves", "rack_flow", "broker_waves", "dir_balance", "dir_moves", "throttles"),
+            *("broker_balance", "plan_summary", "exposure", "wave_findings", "alternatives"),
         ),
-        ("clusters", "policy", "schedule", "emit.throttle_style"),
+        ("clusters", "policy", "solver", "schedule", "emit.throttle_style"),
     ),
     Declared(
         "emit",
@@ -89,6 +89,12 @@ _IN_ORDER = (
             "throttles_found",
             "broker_balance",
             "plan_summary",
+            "rack_flow",
+            "broker_waves",
+            "dir_balance",
+            "dir_moves",
+            "alternatives",
+            "curve",
             "bounds",
             "findings",
             "wave_findings",

@@ -57,6 +57,9 @@ class FindingCode(StrEnum):
     REPLICATION_FACTOR = "replication_factor"
     NO_SPARE_REPLICA = "no_spare_replica"
     LOG_DIR_FILLS = "log_dir_fills"
+    LOG_DIR_OVER = "log_dir_over"
+    DIR_BAND = "dir_band"
+    DIRS_NOT_BALANCED = "dirs_not_balanced"
     PIN_UNUSED = "pin_unused"
     FACTOR_UNUSED = "factor_unused"
     TOPICS_UNUSED = "topics_unused"
@@ -67,6 +70,7 @@ class FindingCode(StrEnum):
     FENCED_BROKER = "fenced_broker"
     NO_RACKS = "no_racks"
     NO_DISK_CAPACITY = "no_disk_capacity"
+    NO_LOG_DIR_CAPACITY = "no_log_dir_capacity"
     NO_NETWORK_CAPACITY = "no_network_capacity"
     NO_RATES = "no_rates"
 
@@ -99,6 +103,7 @@ class Cause(StrEnum):
     MOVE_LIMIT = "move_limit"
     NO_DISK_ROOM = "no_disk_room"
     NO_ORDER_OF_COPIES = "no_order_of_copies"
+    NO_DIRECTORY_ROOM = "no_directory_room"
     # Why a load is outside its band.
     BAND_ENDS_AT_DISK = "band_ends_at_disk"
     MAY_NOT_LEAVE = "may_not_leave"
@@ -143,6 +148,10 @@ class LogDir:
     used_bytes: int
     logs: int
     is_open: bool
+
+    def limit_bytes(self, headroom: float) -> int | None:
+        """Most bytes at any time if this share must stay free; None if the capacity is unknown."""
+        return int(self.capacity_bytes * (1 - headroom)) if self.capacity_bytes else None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,11 @@
 """Errors that people see, each with its exit code. Messages give value, limit and remedy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Lines for the end of a message, each with a dash on a line of its own."""
+    return "".join(f"\n- {line}" for line in lines)
 
 
 class BallastError(Exception):
@@ -15,8 +20,7 @@ class _Problems(BallastError):
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
-        listed = "".join(f"\n- {problem}" for problem in problems)
-        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems:{listed}")
+        super().__init__(problems[0] if len(problems) == 1 else f"{len(problems)} problems:{bullets(problems)}")
 
 
 class ConfigError(_Problems):
@@ -56,7 +60,7 @@ class RowsChanged(BallastError):
     """The rows that a stage reads are not those that an earlier stage wrote; one problem per table."""
 
     def __init__(self, run_id: str, *problems: str) -> None:
-        listed = problems[0] if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
+        listed = problems[0] if len(problems) == 1 else bullets(problems)
         super().__init__(f"run {run_id!r} was changed since its stages recorded what they wrote: {listed}")
 
 

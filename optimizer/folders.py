@@ -6,13 +6,18 @@ nobody executes an old plan.
 
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
-DATA_DOCS = "data_docs"
+QUALITY = "quality"
+NIGHTS = "clusters"  # folder of a site with a page for each cluster, next to the folders of the runs
 SUPERSEDED = "superseded-"
 NOTE = "SUPERSEDED.txt"
 WITHDRAWN = "not-to-be-executed"
 _PARTIAL = ".partial"
+# Folders and files of a run for pages about all clusters. Runs of earlier releases have data_docs.
+RUN_PAGE, STYLE = "index.html", "report.css"
+_PAGES = (QUALITY, STYLE, "data_docs")
 # Files that are still needed if a wave of the plan was started.
 _STAYING = ("rollback", "unthrottle")
 _TEXT = f"""\
@@ -20,26 +25,69 @@ This plan is superseded: its run was started again. Do not execute it.
 
 If a wave of it was executed or is running, use the files that are still here to undo it:
 rollback*.json with kafka-reassign-partitions.sh, and the unthrottle scripts.
+rollback-throttle.json is not input of that tool: it lists the throttles of a wave's rollback.
 The plan itself, with its runbook and report, is in the folders {WITHDRAWN}. Only read it.
 """
 
 
 def is_reserved(name: str) -> bool:
     """Whether a folder of this name does not belong to a cluster."""
-    return name == DATA_DOCS or name.startswith(SUPERSEDED) or (name.startswith(".") and name.endswith(_PARTIAL))
+    return name in _PAGES or name.startswith(SUPERSEDED) or (name.startswith(".") and name.endswith(_PARTIAL))
+
+
+def is_site_name(name: str) -> bool:
+    """Whether a site's own page or folder has the name, so that no run may have it."""
+    return name in (NIGHTS, STYLE) or name.endswith(".html")
+
+
+def quality_page(run_folder: Path, cluster_id: str) -> Path:
+    """The page about the checks of a cluster's input."""
+    return run_folder / QUALITY / f"{cluster_id}.html"
+
+
+def write_page(page: Path, text: str) -> None:
+    """Write a page by one rename: a reader sees the old page or the new one, never a part. Other pages stay."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = page.with_name(f".{page.name}{_PARTIAL}")
+    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    unfinished.replace(page)
 
 
 def supersede_folders(run_folder: Path) -> None:
-    """Supersede the folders of earlier attempts, of all clusters, and finish what a killed attempt began."""
+    """Supersede the folders of earlier attempts, of all clusters, and finish what a killed attempt began.
+
+    The page about all clusters is deleted: its links would lead nowhere.
+    """
+    (run_folder / RUN_PAGE).unlink(missing_ok=True)
     for folder in sorted(run_folder.iterdir()) if run_folder.is_dir() else ():
         if not folder.is_dir():
             continue
         if not is_reserved(folder.name):
-            _supersede(folder)
+            supersede(folder)
         elif folder.name.startswith(SUPERSEDED):
             _move_files_away(folder)
         elif folder.name.endswith(_PARTIAL):
             shutil.rmtree(folder)
+
+
+def write_cluster(run_folder: Path, cluster_id: str, documents: Iterable[tuple[str, str]]) -> None:
+    """Publish the documents of a cluster: its folder appears complete, or not at all.
+
+    Parameters
+    ----------
+    documents : iterable of (str, str)
+        Path below the run's folder, and content.
+    """
+    unfinished = partial(run_folder, cluster_id)
+    try:
+        for path, content in documents:
+            target = unfinished / Path(path).relative_to(cluster_id)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(content, encoding="utf-8", newline="\n")
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    publish(unfinished, run_folder / cluster_id)
 
 
 def partial(run_folder: Path, cluster_id: str) -> Path:
@@ -53,7 +101,7 @@ def partial(run_folder: Path, cluster_id: str) -> Path:
 def publish(new: Path, target: Path) -> None:
     """Publish a finished folder by one rename, and delete superseded folders with the same documents."""
     if target.exists():
-        _supersede(target)
+        supersede(target)
     new.rename(target)
     for old in _superseded(target):
         if _holds_all(old, target):
@@ -65,7 +113,7 @@ def _superseded(target: Path) -> list[Path]:
     return sorted(folder for folder in target.parent.iterdir() if name.fullmatch(folder.name))
 
 
-def _supersede(folder: Path) -> None:
+def supersede(folder: Path) -> None:
     """Rename a cluster's folder, then move the files that could be executed. The rename decides."""
     numbers = [int(old.name.rpartition("-")[2]) for old in _superseded(folder)]
     superseded = folder.with_name(f"{SUPERSEDED}{folder.name}-{max(numbers, default=0) + 1}")

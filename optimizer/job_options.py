@@ -18,11 +18,17 @@ failed, or the plan of the run is already approved"""
 LOCAL_INPUT = "BALLAST_LOCAL_INPUT"
 
 
+LARGEST_ID = 2**31 - 1  # a broker id of Kafka has 32 bits with sign
+
+
 def broker_ids(text: str) -> list[int]:
     """Broker ids of an option, such as 3,7,12."""
     if not re.fullmatch(r"\d+(,\d+)*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of broker ids: write 3 or 3,7,12")
-    return [int(part) for part in text.split(",")]
+    ids = [int(part) for part in text.split(",")]
+    if max(ids) > LARGEST_ID:
+        raise argparse.ArgumentTypeError(f"{max(ids)} is not a broker id: they end at {LARGEST_ID}")
+    return ids
 
 
 def _add_lists(policy: Any) -> None:

@@ -39,6 +39,25 @@ def exclusive(path: Path, *, with_children: bool = False) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def exclusive_now(path: Path) -> Iterator[bool]:
+    """Hold the lock of a file if it is free, together with programs that are started meanwhile.
+
+    Yields
+    ------
+    bool
+        Whether the lock is held.
+    """
+    with _opened(path) as handle:
+        os.set_inheritable(handle.fileno(), True)
+        try:
+            _lock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
 def _opened(path: Path) -> TextIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

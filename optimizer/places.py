@@ -25,11 +25,16 @@ def lock_of_table(warehouse: Path, table: str) -> Path:
     return warehouse / _LOCKS / f"table-{table}"
 
 
+def lock_of_output(run_folder: Path) -> Path:
+    """The file in a run's output folder that is locked during the run."""
+    return run_folder / ".lock"
+
+
 def locks_of_run(storage: Storage, run_id: str) -> list[Path]:
     """The files that are locked during a run: in its output folder, and in a local warehouse."""
     warehouse = local(storage.warehouse)
     return [
-        Path(storage.output) / run_id / ".lock",
+        lock_of_output(Path(storage.output) / run_id),
         *([warehouse / _LOCKS / f"run-{run_id}"] if warehouse else []),
     ]
 

@@ -40,7 +40,9 @@ class ClusterInput(ClusterPolicy):
         if not is_folder_name(self.id):
             refuse("[[clusters]] id", self.id, NAME_RULE)
         if is_reserved(self.id):
-            refuse("[[clusters]] id", self.id, "folders of a run have that name; choose another")
+            refuse("[[clusters]] id", self.id, "folders or pages of a run have that name; choose another")
+        if self.id.endswith(".html"):
+            refuse("[[clusters]] id", self.id, "pages of a run end in .html; choose an id that does not")
         if not (self.input or self.bootstrap_servers):
             refuse("[[clusters]]", self.id, "give input (a folder) or bootstrap_servers (a live cluster)")
         if self.bootstrap_servers:
@@ -125,12 +127,14 @@ class Policy(ClusterPolicy):
     topic_leader_spread: float = 0.0
     max_unexplained: float = 0.01
     failover_spread: str = FEW
+    balance_dirs: bool = False
+    dir_band: float = 0.10
     cross_rack_price_per_gb: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        bands = {name: getattr(self, name) for name in _BANDS}
-        between("policy", bands, 0, 100)
+        bands = {name: getattr(self, name) for name in BANDS}
+        between("policy", {**bands, "dir_band": self.dir_band}, 0, 100)
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
@@ -149,7 +153,7 @@ class Policy(ClusterPolicy):
                 check_pattern(f"[policy] {name}", pattern)
 
 
-_BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
+BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +165,7 @@ class Solver:
     rounds: int = 4
     seed: int = 20
     curve_brokers: int = 120
+    alternatives_brokers: int = 40
     lp_deterministic_time: float = 100.0
     shard_gap: float = 0.01
     cluster_gap: float = 0.001
@@ -168,7 +173,8 @@ class Solver:
     def __post_init__(self) -> None:
         between("solver", {"shard_brokers": self.shard_brokers, "rack_shard_brokers": self.rack_shard_brokers}, 2, 200)
         between("solver", {"rounds": self.rounds}, 1, 20)
-        between("solver", {"curve_brokers": self.curve_brokers}, 0, 100_000)
+        sizes = {"curve_brokers": self.curve_brokers, "alternatives_brokers": self.alternatives_brokers}
+        between("solver", sizes, 0, 100_000)
         between("solver", {"shard_gap": self.shard_gap, "cluster_gap": self.cluster_gap}, 0, 1)
         between("solver", {"lp_deterministic_time": self.lp_deterministic_time}, 10**-6, 10**6)
 
@@ -182,6 +188,7 @@ class Schedule:
     throttle_mb_per_s: float = 50.0
     max_moves_per_wave: int = 1000
     batch_kb: float = 16.0
+    valid_hours: float = 24.0
     windows: tuple[Window, ...] = ()
     first_night: str = field(default="", metadata={"example": '"2026-11-27"'})
 
@@ -191,6 +198,7 @@ class Schedule:
         between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, LEAST_MB_PER_S, MOST_MB_PER_S)
         between("schedule", {"max_moves_per_wave": self.max_moves_per_wave}, 1, 10**7)
         between("schedule", {"batch_kb": self.batch_kb}, 0.1, 10**5)
+        between("schedule", {"valid_hours": self.valid_hours}, 0.01, 24 * 365)
         if self.first_night:
             check_first_night(self.first_night)
 
@@ -208,6 +216,21 @@ class Emit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How an approved plan is executed. No plan depends on it."""
+
+    max_moves_per_broker: int = 0
+    max_throttle_mb_per_s: float = 0.0
+    on_pressure: str = "slow"
+
+    def __post_init__(self) -> None:
+        between("execution", {"max_moves_per_broker": self.max_moves_per_broker}, 0, 10**5)
+        between("execution", {"max_throttle_mb_per_s": self.max_throttle_mb_per_s}, 0, MOST_MB_PER_S)
+        if self.on_pressure not in ("slow", "hold", "stop"):
+            refuse("[execution] on_pressure", self.on_pressure, "use slow, hold or stop")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The whole configuration of a run."""
 
@@ -220,6 +243,7 @@ class Settings:
     solver: Solver = field(default_factory=Solver)
     schedule: Schedule = field(default_factory=Schedule)
     emit: Emit = field(default_factory=Emit)
+    execution: Execution = field(default_factory=Execution)
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -292,9 +316,9 @@ class Settings:
         return {cluster.id: cluster.over(self.policy) for cluster in self.clusters}
 
     def planning_json(self) -> str:
-        """The settings that decide the plan, as canonical JSON: all except locations and credentials."""
+        """The settings that decide the plan, as canonical JSON: all except locations, credentials and its execution."""
         content = asdict(self)
-        del content["storage"]
+        del content["storage"], content["execution"]
         for cluster in content["clusters"]:
             for location in ("input", "bootstrap_servers", "client_config"):
                 del cluster[location]

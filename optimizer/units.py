@@ -1,6 +1,14 @@
 """Figures as people read them: decimal units (1 TB = 10^12 bytes), fixed places, thousands separated."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 _UNITS = (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))  # powers of 1000
+SECONDS_PER_MINUTE = 60  # options and limits are in minutes, times are computed in seconds
+SECONDS_PER_HOUR = 3600  # figures and windows are in hours, times are computed in seconds
+_TIME_UNITS = ((SECONDS_PER_HOUR, "h"), (SECONDS_PER_MINUTE, "min"), (1, "s"))  # seconds and names
+_WHOLE_SECONDS = 10 * SECONDS_PER_MINUTE  # seconds: up to here measured times are in seconds
+_WHOLE_HOURS = 10 * SECONDS_PER_HOUR  # seconds: from here on hours are shown without a digit after the point
 NEVER_SECONDS = 2**53  # largest integer that a double holds exactly; used for "never"
 
 
@@ -46,6 +54,25 @@ def human_time(seconds: float) -> str:
     return f"{days} d {hours} h"
 
 
+def human_measured(seconds: float) -> str:
+    """A measured duration: up to ten minutes in seconds, because two of them are compared.
+
+    >>> human_measured(88.4)
+    '88 s'
+    """
+    return f"{seconds:.0f} s" if seconds < _WHOLE_SECONDS else human_time(seconds)
+
+
+def human_times(least_seconds: float, most_seconds: float) -> str:
+    """An interval of durations, or one duration if both ends have the same text."""
+    return " to ".join(dict.fromkeys((human_time(least_seconds), human_time(most_seconds))))
+
+
+def human_hours(hours: float) -> str:
+    """A duration in hours, as ``human_time`` shows it."""
+    return human_time(hours * SECONDS_PER_HOUR)
+
+
 def human_percent(value: float) -> str:
     """A percentage, with two decimal places below 10."""
     return f"{value:.2f} %" if abs(value) < 10 else f"{value:.0f} %"
@@ -77,3 +104,50 @@ def clause(count: int, noun: str, singular: str, plural_form: str) -> str:
     '2 waves are done'
     """
     return f"{plural(count, noun)} {agree(count, singular, plural_form)}"
+
+
+def short_times(least_seconds: float, most_seconds: float) -> str:
+    """An interval of time in one unit, rounded.
+
+    >>> short_times(136_800, 201_600), short_times(18_660, 24_480), short_times(1800, 2400), short_times(4, 4)
+    ('38 to 56 h', '5.2 to 6.8 h', '30 to 40 min', '4 s')
+    """
+    if most_seconds >= NEVER_SECONDS:
+        return "no end"
+    size, unit = next((size, unit) for size, unit in _TIME_UNITS if most_seconds >= size or size == 1)
+    digits = 1 if unit == "h" and most_seconds < _WHOLE_HOURS else 0
+    ends = (f"{seconds / size:,.{digits}f}" for seconds in (least_seconds, most_seconds))
+    return f"{' to '.join(dict.fromkeys(ends))} {unit}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas, and "and" before the last.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many there are beside it."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
+
+
+def human_moment(unix_seconds: int | None) -> str:
+    """A time to the minute, in UTC; ``unknown`` for None.
+
+    >>> human_moment(0)
+    '1970-01-01 00:00 UTC'
+    """
+    return "unknown" if unix_seconds is None else f"{datetime.fromtimestamp(unix_seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def iso_time(unix_seconds: int | None) -> str | None:
+    """A time in ISO form, in UTC.
+
+    >>> iso_time(0)
+    '1970-01-01T00:00:00+00:00'
+    """
+    return None if unix_seconds is None else datetime.fromtimestamp(unix_seconds, tz=UTC).isoformat()

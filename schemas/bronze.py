@@ -65,7 +65,10 @@ QUALITY_RESULTS = Table(
         column("unexpected_count", "bigint", "rows that broke the rule", nullable=True),
         column("remedy", "string", "what to fix"),
         column(
-            "judged_rows", "bigint", "rows that were checked; null for a figure of the whole cluster", nullable=True
+            "judged_rows",
+            "bigint",
+            "rows that were checked; 0: nothing to judge; null: a figure of the whole cluster that has a value",
+            nullable=True,
         ),
         column(
             "least",

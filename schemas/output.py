@@ -27,6 +27,13 @@ PLAN = Table(
             "reasons of its moves, or 'leader' if only the order changes; empty if unchanged",
             nullable=True,
         ),
+        column(
+            "planned_log_dirs",
+            "array<string>",
+            "directory of each proposed replica: a path if it arrives at a broker with several directories, else "
+            "'any'; null if no replica has a path",
+            nullable=True,
+        ),
     ),
     key=("topic", "partition"),
 )
@@ -76,6 +83,12 @@ WAVES = Table(
         column("ends_at", "timestamp", "starts_at and most_seconds; null if it takes over 100 days", nullable=True),
         column("night_ends_at", "timestamp", "end of its window that night (UTC)", nullable=True),
         column("time_zone", "string", "time zone of its window", nullable=True),
+        column(
+            "inside_brokers",
+            "boolean",
+            "its replicas move to other directories of their brokers (dir_moves); null: an earlier release wrote it",
+            nullable=True,
+        ),
     ),
     key=("wave",),
 )
@@ -106,6 +119,46 @@ BROKER_WAVES = Table(
         column("peak_disk_bytes", "bigint", "bytes on it while old and new replicas exist"),
     ),
     key=("wave", "broker_id"),
+)
+
+DIR_BALANCE = Table(
+    name="dir_balance",
+    doc="One log directory of a broker that has several: what it holds before the plan, after it and at its fullest "
+    "moment, as dealt and with the directories that Kafka would choose.",
+    columns=keyed(
+        column("broker_id", "int", "broker"),
+        column("log_dir", "string", "absolute path"),
+        column("is_open", "boolean", "it may get replicas: not failed and not cordoned"),
+        column("capacity_bytes", "bigint", "null if unknown", nullable=True),
+        column("limit_bytes", "bigint", "capacity less policy.disk_headroom; null if unknown", nullable=True),
+        column("before_bytes", "bigint", "bytes before the plan, with future copies"),
+        column(
+            "default_bytes", "bigint", "bytes after the plan if Kafka chooses: where the fewest logs are (estimate)"
+        ),
+        column("default_peak_bytes", "bigint", "most bytes at any moment if Kafka chooses (estimate)"),
+        column("after_bytes", "bigint", "bytes after the plan"),
+        column("peak_bytes", "bigint", "most bytes at any moment: what leaves in a wave makes space in the next one"),
+        column("peak_wave", "int", "wave in which it is fullest; null if that is before the plan", nullable=True),
+        column("lower_bytes", "bigint", "band of policy.dir_band; null unless directories are balanced", nullable=True),
+        column("upper_bytes", "bigint", "end of the band, or the limit if it is less", nullable=True),
+    ),
+    key=("broker_id", "log_dir"),
+)
+
+DIR_MOVES = Table(
+    name="dir_moves",
+    doc="One replica that moves to another log directory of its broker, in a wave after all others.",
+    columns=keyed(
+        column("topic", "string", "topic"),
+        column("partition", "int", "partition"),
+        column("broker_id", "int", "broker"),
+        column("replicas", "array<int>", "brokers of the partition, in order; the plan does not change them"),
+        column("from_log_dir", "string", "absolute path"),
+        column("to_log_dir", "string", "absolute path"),
+        column("size_bytes", "bigint", "bytes copied; both copies count on disk until it ends"),
+        column("wave", "int", "number of the wave; a partition is in one wave only"),
+    ),
+    key=("topic", "partition", "broker_id"),
 )
 
 THROTTLES = Table(
@@ -225,6 +278,20 @@ WAVE_FINDINGS = Table(
     key=FINDINGS.key,
 )
 
+ALTERNATIVES = Table(
+    name="alternatives",
+    doc="One figure of another plan for one cluster, made with other bands or limits; for clusters of at most "
+    "`[solver] alternatives_brokers` brokers. The figures of the plan itself are in plan_summary.",
+    columns=keyed(
+        column("position", "int", "order of the alternatives, from 1"),
+        column("alternative", "string", "bands x 2, only urgent, half the bytes, or no limit"),
+        column("knobs", "string", "knobs of [policy] that differ from the run's"),
+        column("figure", "string", "name as in plan_summary; hours, offline partitions and the fullest disk too"),
+        column("value", "double", "value after the plan", nullable=True),
+    ),
+    key=("alternative", "figure"),
+)
+
 DOCUMENTS = Table(
     name="documents",
     doc="One output file; equal inputs give the same bytes.",
@@ -234,7 +301,7 @@ DOCUMENTS = Table(
             "kind",
             "string",
             "reassignment, rollback, rollback_not_possible, topics_to_move, leader_election, throttle, runbook, "
-            "report, summary, manifest",
+            "report, summary, moves, manifest, sums, log_dirs, dir_moves, rollback_dir_moves",
         ),
         column("wave", "int", "wave; 0 for the whole plan"),
         column("content", "string", "text of the file (UTF-8)"),
@@ -244,6 +311,9 @@ DOCUMENTS = Table(
 )
 
 TABLES = (
-    *(PLAN, WAVES, RACK_FLOW, BROKER_WAVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY, EXPOSURE, WAVE_FINDINGS),
+    *(PLAN, WAVES, RACK_FLOW, BROKER_WAVES, DIR_BALANCE, DIR_MOVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY),
+    EXPOSURE,
+    WAVE_FINDINGS,
+    ALTERNATIVES,
     DOCUMENTS,
 )

@@ -3,6 +3,7 @@
 from schemas.table import Table, column, keyed
 
 STARTED, PLANNED, NOTHING_TO_DO = "started", "planned", "nothing_to_do"
+WITH_PLAN = (PLANNED, NOTHING_TO_DO)  # verdicts of clusters that have documents
 
 VERDICTS = Table(
     name="verdicts",
@@ -30,6 +31,13 @@ VERDICTS = Table(
             "manifest_sha256",
             "string",
             "sha256 of the plan's manifest.json, which identifies the plan in an approval",
+            nullable=True,
+        ),
+        column("moved_bytes", "bigint", "bytes that the plan copies; null without a plan", nullable=True),
+        column(
+            "valid_until",
+            "timestamp",
+            "when the plan expires (UTC); null without a plan, or if no source has a capture time",
             nullable=True,
         ),
     ),

@@ -6,6 +6,7 @@ from execution.options import commands_with
 from optimizer.job_options import parser
 from optimizer.option_parser import is_option
 from optimizer.similar import did_you_mean
+from optimizer.units import listed
 from setup.ballast_options import parser as parser_of_ballast
 
 # Apache Spark 4.1 org.apache.spark.launcher.SparkSubmitOptionParser.
@@ -130,7 +131,7 @@ def check_arguments(line: CommandLine) -> None:
     for name in (word.partition("=")[0] for word in line.arguments):
         if is_option(name) and name not in job.options:
             commands = [f"./ballast {command}" for command in commands_with(name, parser_of_ballast().commands)]
-            owner = f" of a job: it is an option of {' and '.join(commands)}" if commands else ""
+            owner = f" of a job: it is an option of {listed(commands)}" if commands else ""
             raise UsageError(f"there is no option {name}{owner or job.instead_of(name)}", line.job)
 
 

@@ -13,7 +13,7 @@ import logging
 import re
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -30,11 +30,16 @@ with warnings.catch_warnings():
     from kafka.admin import ConfigResource, ConfigResourceType
     from kafka.errors import KafkaError as KafkaError
     from kafka.errors import for_code
-    from kafka.protocol.admin import DescribeLogDirsRequest
+    from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 
+CLIENT_ERRORS = (KafkaError, OSError, ValueError, AssertionError, ImportError)
 REQUEST_MS = 30_000  # milliseconds for one request and for the first connection: the default of Kafka's AdminClient
 DEFAULT_ENTITY = "<default>"
 _ENTITIES_PER_REQUEST = 500  # topics or brokers: keeps a response with all configs at a few MB
+RESOURCES = {"topics": ConfigResourceType.TOPIC, "brokers": ConfigResourceType.BROKER}
+_DYNAMIC_SOURCES = {"topics": 1, "brokers": 2}  # ConfigSource of the protocol
+_KEY = ("entity_type", "entity_name", "name")  # fields of a config record
+_UNKNOWN_TOPIC = 3  # UNKNOWN_TOPIC_OR_PARTITION
 _DYNAMIC = {
     "topics": "DYNAMIC_TOPIC_CONFIG",
     "brokers": "DYNAMIC_BROKER_CONFIG",
@@ -59,14 +64,33 @@ class Admin(Protocol):
     def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]: ...
 
 
+class WatchingAdmin(Admin, Protocol):
+    """An admin client that can also ask one broker for single configs."""
+
+    def configs_at(self, broker_id: int, configs: Mapping[tuple[str, str], Sequence[str]]) -> list[dict[str, Any]]: ...
+
+
 class _Client:
-    """The library's client with one more request."""
+    """The library's client with two more requests, and brokers that come back while it is connected."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
+
+    def describe_cluster(self) -> dict[str, Any]:
+        """The brokers of the cluster; all that are not fenced can be asked afterwards.
+
+        The library asks only brokers that its metadata has, which it reads again after five minutes.
+        """
+        answer: dict[str, Any] = self._client.describe_cluster()
+        manager = self._client._manager
+        known = {broker.node_id: (broker.host, broker.port) for broker in manager.cluster.brokers()}
+        brokers = [broker for broker in answer["brokers"] if not broker.get("is_fenced")]
+        if any(known.get(broker["broker_id"]) != (broker["host"], broker["port"]) for broker in brokers):
+            manager.run(manager.cluster.refresh_metadata)
+        return answer
 
     def log_dirs_of(self, broker_id: int) -> list[dict[str, Any]]:
         """Directories of a broker with all their replicas, also of topics that this user may not describe.
@@ -88,6 +112,24 @@ class _Client:
             raise for_code(answer.error_code)()
         return [result.to_dict() for result in answer.results]
 
+    def configs_at(self, broker_id: int, configs: Mapping[tuple[str, str], Sequence[str]]) -> list[dict[str, Any]]:
+        """Configs of topics and of one broker, as this broker knows them; each result has its own error code.
+
+        The library's ``describe_configs`` asks any broker for topics, and drops the errors.
+
+        Parameters
+        ----------
+        configs : mapping of (entity type, entity) to names of configs
+        """
+        manager = self._client._manager
+        resources = [(RESOURCES[kind], name, list(names)) for (kind, name), names in configs.items()]
+
+        async def send() -> Any:
+            request = DescribeConfigsRequest(resources=resources, include_synonyms=False, min_version=1)
+            return await manager.send(request, node_id=broker_id)
+
+        return [result.to_dict() for result in manager.run(send).results]
+
 
 def properties_of(path: str) -> dict[str, str]:
     """The properties of a file; empty without a path.
@@ -108,7 +150,7 @@ def properties_of(path: str) -> dict[str, str]:
 
 
 @contextmanager
-def connected(options: Mapping[str, object]) -> Iterator[Admin]:
+def connected(options: Mapping[str, object]) -> Iterator[WatchingAdmin]:
     """Open an admin client and close it at the end; its errors become one line without secrets.
 
     Raises
@@ -122,15 +164,16 @@ def connected(options: Mapping[str, object]) -> Iterator[Admin]:
         timeouts = {"request_timeout_ms": REQUEST_MS, "bootstrap_timeout_ms": REQUEST_MS}
         client = KafkaAdminClient(**(timeouts | dict(options)))
         try:
-            yield cast(Admin, _Client(client))
+            yield cast(WatchingAdmin, _Client(client))
         finally:
             client.close()
-    except (KafkaError, OSError, ValueError, AssertionError, ImportError) as error:
+    except CLIENT_ERRORS as error:
         # The chained traceback would show the options, which contain secrets.
-        raise InputError(_one_line(error, options)) from None
+        raise InputError(one_line(error, options)) from None
 
 
-def _one_line(error: Exception, options: Mapping[str, object]) -> str:
+def one_line(error: Exception, options: Mapping[str, object]) -> str:
+    """An error of the client for a message: the servers, and its text without secrets."""
     text = " ".join(str(error).split()) or "no details"
     for secret in secrets(options):
         text = text.replace(secret, "***")
@@ -139,8 +182,14 @@ def _one_line(error: Exception, options: Mapping[str, object]) -> str:
     return f"cannot read kafka://{servers}: {message}; check bootstrap_servers, client_config and the network"
 
 
-def topology(admin: Admin) -> Iterator[Record]:
-    """Yield records of the cluster's id, brokers, topics, partitions, reassignments and topic configs."""
+def topology(admin: Admin, *, configs_of: Collection[str] | None = None) -> Iterator[Record]:
+    """Yield records of the cluster's id, brokers, topics, partitions, reassignments and topic configs.
+
+    Parameters
+    ----------
+    configs_of : collection of str, optional
+        Read only the configs of these topics; of all by default.
+    """
     cluster = admin.describe_cluster()
     if cluster.get("cluster_id"):
         yield Record("cluster_id", 0, {"kafka_cluster_id": cluster["cluster_id"]})
@@ -149,8 +198,9 @@ def topology(admin: Admin) -> Iterator[Record]:
     in_flight = {(tp.topic, tp.partition): state for tp, state in admin.list_partition_reassignments().items()}
     topics = sorted(admin.describe_topics(), key=lambda topic: str(topic["name"]))
     names = [str(topic["name"]) for topic in topics]
-    configs = _describe_configs(admin, ConfigResourceType.TOPIC, names)
-    yield from _without_configs("topic", [name for name in names if not configs.get(name)])
+    described = names if configs_of is None else [name for name in names if name in configs_of]
+    configs = _describe_configs(admin, ConfigResourceType.TOPIC, described)
+    yield from _without_configs("topic", [name for name in described if not configs.get(name)])
     for topic in topics:
         yield _topic(topic, configs.get(topic["name"], {}))
         for partition in sorted(topic["partitions"], key=lambda p: int(p["partition_index"])):
@@ -217,6 +267,47 @@ def broker_configs(admin: Admin, broker_id: int) -> list[Record] | None:
     except KafkaError:
         return None
     return list(_configs("brokers", configs)) if any(configs.values()) else None
+
+
+def dynamic_configs(
+    admin: WatchingAdmin, broker_id: int, names: Mapping[tuple[str, str], Sequence[str]]
+) -> list[Record] | None:
+    """Records of some dynamic configs, as one broker knows them: a small request. Unknown topics have none.
+
+    Parameters
+    ----------
+    names : mapping of (entity type, entity) to names of configs
+        Of topics, and of this broker.
+
+    Returns
+    -------
+    list of Record or None
+        None if the broker does not answer, or refuses.
+    """
+    try:
+        results = admin.configs_at(broker_id, names) if names else []
+    except KafkaError:
+        return None
+    if any(result["error_code"] not in (0, _UNKNOWN_TOPIC) for result in results):
+        return None
+    return [
+        Record(
+            "config",
+            0,
+            {**dict(zip(_KEY, key, strict=True)), "value": value, "sensitive": False, "is_static": False},
+        )
+        for key, value in dynamic_values(results)
+    ]
+
+
+def dynamic_values(results: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str, str], str | None]]:
+    """Yield entity type, entity and config with the value, for each dynamic config in answers of ``configs_at``."""
+    kinds = {kind.value: name for name, kind in RESOURCES.items()}
+    for result in results:
+        kind = kinds[result["resource_type"]]
+        for config in result["configs"]:
+            if config["config_source"] == _DYNAMIC_SOURCES[kind]:
+                yield (kind, result["resource_name"], config["name"]), config["value"]
 
 
 def _topic(topic: Mapping[str, Any], configs: Mapping[str, Any]) -> Record:

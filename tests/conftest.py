@@ -73,7 +73,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 # Files that share more than a Spark session: an Airflow, a Kafka, or a fleet that is planned once.
 SHARING = {
     "airflow": ("test_dags.py", "test_deaths.py"),
-    "kafka": ("test_predictions.py", "test_waves.py", "test_throttle_scripts.py"),
+    "kafka": (
+        *("test_faults.py", "test_one_command.py", "test_predictions.py"),
+        *("test_run.py", "test_throttle_scripts.py", "test_waves.py"),
+    ),
     "stages": ("test_factors.py", "test_limit.py", "test_topic_spread.py"),
 }
 

@@ -7,7 +7,7 @@ import pytest
 from optimizer.domain import Cause, FindingCode
 from setup.paths import HOME
 
-FOLDERS = ("pipeline", "solve", "stages")  # of tests in which findings are made, not only read
+FOLDERS = ("pipeline", "planning", "solve", "stages")  # of tests in which findings are made, not only read
 TESTS = [path for folder in FOLDERS for path in (HOME / "tests" / folder).rglob("*.py")]
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in TESTS)
 

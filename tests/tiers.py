@@ -25,6 +25,7 @@ OUTSIDE_DAILY = 3
 MOST_SHARED_SECONDS = 90.0
 # Tests of the daily tier that may take longer, by the start of their ids, with the reason why they are in it.
 LONG: Mapping[str, str] = {
+    "tests/kafka/test_one_command.py": "a plan of three waves executed by one command on a real Kafka cluster",
     "tests/kafka/test_acceptance.py": "one whole job by spark-submit.sh, its plan executed on a real Kafka cluster",
     "tests/pipeline/test_pipeline.py::test_real_executors_give_the_same_documents": "one run on a real Spark cluster",
     "tests/pipeline/test_pipeline.py::test_a_stage_uses_all_that_it_declares": "makes the run that others compare with",

@@ -9,21 +9,22 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from asking.answer import Figures, figures_of
 from asking.answer_text import NOW, PLANNED, Column, table
 from asking.ask import figures_as_json, stored_figures
 from asking.judge.belongs import check_belongs
 from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import TheirPlan
-from asking.question import Question, instance_for
+from asking.question import Question, instance_for, settings_for
 from asking.run_facts import RunFacts, read_facts
 from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.audit import audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.domain import NOT_LIVE, Floats
 from optimizer.kafka.reassignment_json import format_reassignment
+from optimizer.planning.alternatives import NO_LIMITS
 from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
 from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables, records
+from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import Settings
 from optimizer.solve.rules.bands import broker_loads, replica_weights
@@ -55,23 +56,35 @@ class Judgement:
     violations: Sequence[str]
     notes: Sequence[str]
 
+    @property
+    def times_least(self) -> float | None:
+        """Their bytes over the least for their balance; None if they leave racks or drains undone, or copy nothing."""
+        theirs, least = (figures["moved_bytes"][1] for figures in (self.theirs, self.equal))
+        return theirs / least if theirs and least and not self._undone() else None
+
     def verdict(self) -> str:
-        """How their bytes compare with the least for their balance; no ratio if they leave racks or drains undone."""
-        bytes_theirs, bytes_equal = (figures["moved_bytes"][1] for figures in (self.theirs, self.equal))
+        """How their bytes compare with the least for their balance, or why they do not."""
+        if undone := self._undone():
+            return f"Their plan leaves {undone}, so the bytes cannot be compared."
+        ratio = self.times_least
+        if ratio is None:
+            return "One of the plans copies nothing, so there is no ratio."
+        return f"Their plan copies {human_ratio(ratio)} what Ballast needs for a plan that is as balanced."
+
+    def _undone(self) -> str:
+        """What their plan leaves and Ballast does not: it copies less for a worse result. Or the other way round."""
         broken, ours = (figures["rack_violations"][1] or 0 for figures in (self.theirs, self.equal))
         if broken > ours:
             left = plural(round(broken - ours), "partition")
-            return f"Their plan leaves {left} on broken racks that Ballast repairs, so the bytes cannot be compared."
+            return f"{left} on broken racks that Ballast repairs"
         kept, ours_kept = (
             figures.get("replicas_on_leaving_brokers", (None, None))[1] or 0 for figures in (self.theirs, self.equal)
         )
         if kept > ours_kept:
-            left = plural(round(kept - ours_kept), "replica")
-            return f"Their plan leaves {left} on brokers that Ballast empties, so the bytes cannot be compared."
-        if not bytes_theirs or not bytes_equal:
-            return "One of the plans copies nothing, so there is no ratio."
-        ratio = human_ratio(bytes_theirs / bytes_equal)
-        return f"Their plan copies {ratio} what Ballast needs for a plan that is as balanced."
+            return f"{plural(round(kept - ours_kept), 'replica')} on brokers that Ballast empties"
+        if ours > broken or ours_kept > kept:
+            return "less undone than Ballast at their balance"
+        return ""
 
 
 def judge(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
@@ -112,9 +125,15 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
         their_plan, instance, broker_ids=set(hosts["broker_id"]), live_broker_ids=set(live), stale_ok=stale_ok
     )
     proposal = _proposal(their_plan, instance)
-    theirs = planned_tables(instance, hosts, _as_solved(proposal), settings, captured_at=facts.captured_at)
+    captured_at = facts.captured_at
+    theirs = planned_tables(
+        instance, hosts, _as_solved(proposal), settings, captured_at=captured_at, moves_inside=False
+    )
     at_their_factors, loads = _reached(instance, hosts, proposal)
-    equal = plan_in_memory(at_their_factors, hosts, settings, captured_at=facts.captured_at, also_allowed=loads)
+    unlimited = settings_for(facts, Question(knobs={"policy": NO_LIMITS}))
+    equal = plan_in_memory(
+        at_their_factors, hosts, unlimited, captured_at=captured_at, also_allowed=loads, moves_inside=False
+    )
     return Judgement(
         theirs=figures_of(theirs, hosts),
         ours=ours,
@@ -206,5 +225,6 @@ def _as_json(facts: RunFacts, judgement: Judgement) -> str:
     plans = {"theirs": judgement.theirs, "ours": judgement.ours, "ours_at_their_balance": judgement.equal}
     content = {name: figures_as_json(figures) for name, figures in plans.items()}
     key = {"cluster_id": facts.cluster_id, "run_id": facts.run_id, "verdict": judgement.verdict()}
+    ratio = {"times_least": judgement.times_least}
     texts = {"notes": list(judgement.notes), "violations": list(judgement.violations)}
-    return json.dumps({**key, **content, **texts})
+    return json.dumps({**key, **ratio, **content, **texts})

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.fuzz inputs|clusters|racks|fleet --count N --seed N``: print figures and failures.
+"""``python -m benchmarks.fuzz inputs|clusters|racks|directories|fleet --count N --seed N``: print figures and failures.
 
 The exit code is 1 if there is a failure.
 """
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.fuzz import clusters, inputs
-from benchmarks.fuzz.unusual_clusters import UnusualCluster, full_cluster, unusual_cluster
+from benchmarks.fuzz.unusual_clusters import UnusualCluster, full_cluster, jbod_cluster, unusual_cluster
 
 # Default number of cases of each kind.
-COUNTS = {"inputs": 20_000, "clusters": 5_000, "racks": 5_000, "fleet": 48}
+COUNTS = {"inputs": 20_000, "clusters": 5_000, "racks": 5_000, "directories": 5_000, "fleet": 48}
 
 
 def changed_lines(case: inputs.Case) -> str:
@@ -71,6 +71,7 @@ RUNS: Mapping[str, Callable[[int, int], int]] = {
     "inputs": run_inputs,
     "clusters": run_clusters,
     "racks": partial(run_clusters, make=full_cluster),
+    "directories": partial(run_clusters, make=jbod_cluster),
     "fleet": run_fleet,
 }
 

@@ -29,15 +29,18 @@ def read(text: str) -> Lists:
 def complaints(cluster: UnusualCluster, findings: Iterable[Row], documents: Mapping[str, str]) -> list[str]:
     """The problems of the documents; ``documents`` by path below the cluster's folder."""
     before = {(row["topic"], row["partition"]): row for row in cluster.partitions}
-    whole = read(documents["reassignment.json"]) if documents else {}
+    whole = read(documents["reassignment.json"]) if "reassignment.json" in documents else {}
     waves = [read(text) for path, text in sorted(documents.items()) if path.endswith("/reassignment.json")]
     rollback = read(documents["rollback.json"]) if "rollback.json" in documents else {}
     not_reversible = read(documents["rollback-not-possible.json"]) if "rollback-not-possible.json" in documents else {}
+    used = _in_directories(cluster)
     return [
         *_of_lists(cluster, before, whole, _disclosed(findings)),
         *_of_waves(cluster, before, waves, whole),
         *_of_rollback(cluster, before, whole, rollback, not_reversible),
         *_of_wave_rollbacks(before, documents),
+        *_of_directories(cluster, before, documents, used),
+        *_of_inside(cluster, before, whole, documents, used),
     ]
 
 
@@ -179,3 +182,91 @@ def _of_wave_rollbacks(before: Mapping[Key, Row], documents: Mapping[str, str]) 
                 key for key, old in rollback.items() if key not in wave or old != before[key]["replicas"]
             ]
             yield from (f"{path} takes {key} elsewhere" for key in wrong)
+
+
+def _in_directories(cluster: UnusualCluster) -> dict[tuple[int, str], int]:
+    """Bytes in each directory before the plan."""
+    return {
+        (broker, entry["path"]): entry["used_bytes"]
+        for broker, row in cluster.hosts.items()
+        for entry in row["log_dirs"] or ()
+    }
+
+
+def _limit(cluster: UnusualCluster, broker: int, name: str) -> float:
+    (entry,) = (entry for entry in cluster.hosts[broker]["log_dirs"] if entry["path"] == name)
+    return float((entry["capacity_bytes"] or 2**62) * (1 - cluster.settings.policy.disk_headroom))
+
+
+def _of_directories(
+    cluster: UnusualCluster, before: Mapping[Key, Row], documents: Mapping[str, str], used: dict[tuple[int, str], int]
+) -> Iterator[str]:
+    """Each replica that arrives at a broker with several directories has one, with space for it in its wave.
+
+    Changes ``used``.
+    """
+    for path in sorted(path for path in documents if path.endswith("/reassignment.json")):
+        folder = path.removesuffix("reassignment.json")
+        named = json.loads(documents.get(f"{folder}log-dirs.json", '{"replicas": []}'))["replicas"]
+        places = {(entry["topic"], entry["partition"], entry["broker"]): entry["log_dir"] for entry in named}
+        left = []
+        for key, new in read(documents[path]).items():
+            row = before[key]
+            for broker in set(new) - set(row["replicas"]):
+                dirs = cluster.hosts[broker]["log_dirs"] or ()
+                if len(dirs) > 1 and any(entry["is_open"] for entry in dirs):
+                    if (*key, broker) not in places:
+                        yield f"{key} has no directory on broker {broker}"
+                    else:
+                        used[broker, places[*key, broker]] += row["size_bytes"]
+            for broker, name in zip(row["replicas"], row["log_dirs"], strict=True):
+                if broker not in new and name != "any":
+                    left.append((broker, name, row["size_bytes"]))
+        for broker, name in {(broker, name) for (_, _, broker), name in places.items()}:
+            (entry,) = (entry for entry in cluster.hosts[broker]["log_dirs"] if entry["path"] == name)
+            limit = _limit(cluster, broker, name)
+            if not entry["is_open"] or used[broker, name] > limit:
+                yield f"{folder} {name} of broker {broker} holds {used[broker, name]}, its limit is {limit:.0f}"
+        for broker, name, size in left:
+            used[broker, name] -= size
+
+
+def _of_inside(
+    cluster: UnusualCluster,
+    before: Mapping[Key, Row],
+    whole: Lists,
+    documents: Mapping[str, str],
+    used: dict[tuple[int, str], int],
+) -> Iterator[str]:
+    """Moves inside brokers: of partitions that nothing else moves, into directories with space for both copies."""
+    last = max((path for path in documents if path.endswith("/reassignment.json")), default="")
+    seen = set[Key](whole)
+    for path in sorted(path for path in documents if path.endswith("/dir-moves.json")):
+        if path.removesuffix("dir-moves.json") < last.removesuffix("reassignment.json"):
+            yield f"{path} comes before {last}"
+        moves = list[tuple[int, str, str, int]]()
+        back = json.loads(documents[path.replace("dir-moves", "rollback-dir-moves")])["partitions"]
+        for entry, old in zip(json.loads(documents[path])["partitions"], back, strict=True):
+            key = (entry["topic"], entry["partition"])
+            row = before[key]
+            if key in seen or entry["replicas"] != row["replicas"] or row["mobility"] != "free":
+                yield f"{path} moves {key} a second time, or to other brokers, or although it is fixed"
+            seen.add(key)
+            for broker, name, source, was in zip(
+                row["replicas"], entry["log_dirs"], old["log_dirs"], row["log_dirs"], strict=True
+            ):
+                if name == source == "any":
+                    continue
+                moves.append((broker, source, name, row["size_bytes"]))
+                host = cluster.hosts[broker]
+                if source != was or name == was or "any" in (name, was):
+                    yield f"{path} moves {key} on broker {broker} from {source} to {name}, it is in {was}"
+                if host["state"] not in LIVE or host["must_empty"] or not all(d["is_open"] for d in host["log_dirs"]):
+                    yield f"{path} moves {key} inside broker {broker}, which it should leave alone"
+        for broker, _, name, size in moves:
+            used[broker, name] += size
+        for broker, name in {(broker, name) for broker, _, name, _ in moves}:
+            if used[broker, name] > _limit(cluster, broker, name):
+                yield f"{path}: {name} of broker {broker} holds {used[broker, name]}, over its limit"
+        for broker, source, _, size in moves:
+            used[broker, source] -= size

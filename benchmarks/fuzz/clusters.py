@@ -11,7 +11,7 @@ from benchmarks.fuzz import brute
 from benchmarks.fuzz.checker import complaints
 from benchmarks.fuzz.planning import PlannedCluster, plan_cluster
 from benchmarks.fuzz.unusual_clusters import CLUSTER, UnusualCluster, unusual_cluster
-from optimizer.audit import AuditClaims, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.audit import AuditClaims, AuditFile, audit_files, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import ClusterInput
 from optimizer.solve.bounds.bound import copies_of, widen
@@ -81,7 +81,16 @@ def _audited(unusual: UnusualCluster, planned: PlannedCluster, texts: Mapping[st
         limits=audit_limits(settings, CLUSTER),
         claims=AuditClaims(bound_bytes=planned.bound_bytes),
     )
-    return (f"audit: {violation}" for violation in report.violations)
+    files = [AuditFile(made.path, made.kind, made.wave, made.content) for made in planned.documents.values()]
+    of_files = audit_files(
+        brokers=brokers_from_rows(unusual.brokers),
+        partitions=partitions_from_rows(unusual.partitions),
+        limits=audit_limits(settings, CLUSTER),
+        files=files,
+    )
+    # Here plans have no throttles.
+    of_directories = (v for v in of_files if "log_dir" in v.rule or "dir_move" in v.rule)
+    return (f"audit: {violation}" for violation in (*report.violations, *of_directories))
 
 
 def _is_none(wave: object) -> bool:

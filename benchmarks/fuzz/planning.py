@@ -10,8 +10,11 @@ from benchmarks.fuzz.unusual_clusters import CLUSTER, Row, UnusualCluster
 from optimizer.domain import Bands, Cluster, Floats, Ints
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
-from optimizer.emit.rows import BrokerRow, PlanRow, TableRow, WaveRow
+from optimizer.emit.rows import BrokerRow, DirMoveRow, PlanRow, TableRow, WaveRow
 from optimizer.planning.arrays import to_brokers
+from optimizer.planning.dir_move_rows import Before, balances_dirs, dir_move_rows
+from optimizer.planning.flow_rows import flow_rows
+from optimizer.planning.in_memory import records
 from optimizer.planning.memory_placement import in_memory
 from optimizer.planning.wave_rows import schedule_cluster
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
@@ -58,7 +61,9 @@ def plan_cluster(unusual: UnusualCluster) -> PlannedCluster:
     brokers = {CLUSTER: to_brokers(hosts)}
     solved = driver.solve(in_memory(partitions, brokers), settings)
     placed, cluster, tables = solved.placement.fleet[CLUSTER], solved.clusters[CLUSTER], solved.tables
-    changed = _scheduled(partitions, tables, hosts, settings)
+    loaded = _with_load(partitions, hosts)
+    changed = _scheduled(partitions, tables, loaded, settings)
+    inside = _inside(partitions, changed, loaded, settings)
     best = max(solved.bounds.rows[CLUSTER], key=lambda row: row.bound_bytes)
     return PlannedCluster(
         cluster=Cluster(CLUSTER, cluster.brokers, placed.partitions),
@@ -69,7 +74,7 @@ def plan_cluster(unusual: UnusualCluster) -> PlannedCluster:
         is_exact=any(row.kind == "exact" for row in solved.bounds.rows[CLUSTER]),
         findings=tuple(_rows(tables["findings"])),
         plan=tuple(_rows(changed)),
-        documents={document.path: document for document in _documents(changed, hosts, settings)},
+        documents={document.path: document for document in _documents(changed, inside, hosts, settings)},
     )
 
 
@@ -94,8 +99,25 @@ def _scheduled(
         removing_replicas=pd.Series([sorted(set(old) - set(new)) for old, new in pairs]),
         in_sync_followers=[len(set(isr)) - 1 for isr in rows["isr"]],
         wave=None,
+        planned_log_dirs=None,
     )
-    return schedule_cluster(rows, _with_load(partitions, hosts), settings=settings)
+    return schedule_cluster(rows, hosts, settings=settings)
+
+
+def _inside(
+    partitions: pd.DataFrame, changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings
+) -> Mapping[str, list[dict[str, Any]]]:
+    """Rows of the moves inside brokers (``stages.plan.dir_move_tables``); none if a change has no wave."""
+    if changed["wave"].isna().any() or not balances_dirs(settings, CLUSTER):
+        return {}
+    flows = flow_rows(changed, hosts, settings=settings)
+    if "dir_balance" not in flows:
+        return {}
+    named = {(row.topic, row.partition) for row in changed.itertuples()}
+    is_changed = [key in named for key in zip(partitions["topic"], partitions["partition"], strict=True)]
+    rows = partitions.rename(columns={"replicas": "current_replicas"}).assign(is_changed=is_changed)
+    before = Before(int(changed["wave"].max()) if len(changed) else 0, None, None)
+    return dir_move_rows(rows, hosts, records(flows["dir_balance"]), settings, before)
 
 
 def _with_load(partitions: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
@@ -110,11 +132,13 @@ def _filled(cls: type[R], rows: Iterable[Mapping[str, Any]]) -> list[R]:
     return cls.of(nulls | dict(row) for row in rows)
 
 
-def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -> list[Document]:
+def _documents(
+    changed: pd.DataFrame, inside: Mapping[str, list[dict[str, Any]]], hosts: pd.DataFrame, settings: Settings
+) -> list[Document]:
     """The documents for Kafka's tools. None if a change has no wave: the plan stage would refuse the plan."""
-    if changed.empty or changed["wave"].isna().any():
+    if changed["wave"].isna().any():
         return []
-    numbers = sorted({int(wave) for wave in changed["wave"]})
+    waves = [{"wave": number} for number in sorted({int(wave) for wave in changed["wave"]})]
     plan = ClusterPlan(
         cluster_id=CLUSTER,
         run_id="fuzz",
@@ -122,7 +146,8 @@ def _documents(changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings) -
         plan_log_dirs=False,
         copy_bytes_per_s=copy_rate_bytes_per_s(settings.schedule),
         changed=_filled(PlanRow, _rows(changed)),
-        waves=_filled(WaveRow, [{"wave": number} for number in numbers]),
+        waves=_filled(WaveRow, [*waves, *inside.get("waves", [])]),
+        dir_moves=_filled(DirMoveRow, inside.get("dir_moves", [])),
         brokers=_filled(BrokerRow, _rows(hosts)),
         moves=(),
         throttles=(),

@@ -1,8 +1,8 @@
 """Small unusual clusters from a seed: rows as the snapshot writes them for the solver, and settings."""
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,38 @@ def full_cluster(seed: int) -> UnusualCluster:
         partitions.append(_partition(draw, brokers, "t", number, replicas, draw.choice((5, 5, 1, 20)) * KB))
     _fill_disks(draw, brokers, partitions)
     return _with_requests(draw, brokers, partitions, settings=None, waves=(0, 0, 0, 0, 0, 1), spreads=(0.0,))
+
+
+def with_directories(cluster: UnusualCluster, seed: int) -> UnusualCluster:
+    """The cluster with one to three log directories for each broker: tight, unequal, closed, or of unknown size."""
+    draw = random.Random(f"directories {seed}")
+    partitions = tuple({**row, "log_dirs": ["any"] * len(row["replicas"])} for row in cluster.partitions)
+    brokers = tuple({**row, "log_dirs": _log_dirs(draw, row, partitions)} for row in cluster.brokers)
+    policy = replace(cluster.settings.policy, balance_dirs=draw.random() < 0.5, dir_band=draw.choice((0.1, 0.4)))
+    return UnusualCluster(partitions, brokers, replace(cluster.settings, policy=policy))
+
+
+def _log_dirs(draw: random.Random, broker: Row, partitions: Iterable[Row]) -> list[Row]:
+    """Draw the directories of a broker, and put its replicas into them; a tenth of the replicas is somewhere."""
+    shares = [draw.choice((1, 1, 2)) for _ in range(draw.choice((1, 2, 2, 3)))]
+    capacity, dirs = broker["disk_capacity_bytes"], list[Row]()
+    for d, share in enumerate(shares):
+        size = None if capacity is None else capacity * share // sum(shares) + 1
+        is_open = d == 0 or draw.random() > 0.1
+        dirs.append({"path": f"/d{d}", "capacity_bytes": size, "used_bytes": 0, "logs": 0, "is_open": is_open})
+    for row in partitions:
+        if broker["broker_id"] in row["replicas"]:
+            log_dir = draw.choice(dirs)
+            log_dir["used_bytes"] += row["size_bytes"]
+            log_dir["logs"] += 1
+            if draw.random() > 0.1:
+                row["log_dirs"][row["replicas"].index(broker["broker_id"])] = log_dir["path"]
+    return dirs
+
+
+def jbod_cluster(seed: int) -> UnusualCluster:
+    """A cluster of either kind, with directories."""
+    return with_directories((full_cluster if seed % 2 else unusual_cluster)(seed), seed)
 
 
 def _fill_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:

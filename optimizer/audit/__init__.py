@@ -6,7 +6,9 @@ from optimizer.audit.claims import (
     REPORT_BUG,
     AuditBroker,
     AuditClaims,
+    AuditFile,
     AuditLimits,
+    AuditLogDir,
     AuditPartition,
     AuditReport,
     Violation,
@@ -14,7 +16,7 @@ from optimizer.audit.claims import (
     partitions_from_rows,
 )
 from optimizer.audit.excuses import unexplained
-from optimizer.audit.other_documents import AuditFile, audit_files
+from optimizer.audit.other_documents import audit_files
 
 __all__ = [
     "LEFT_AGAIN",
@@ -23,6 +25,7 @@ __all__ = [
     "AuditClaims",
     "AuditFile",
     "AuditLimits",
+    "AuditLogDir",
     "AuditPartition",
     "AuditReport",
     "Violation",

@@ -7,6 +7,7 @@ from itertools import chain
 
 from optimizer.audit.claims import AuditPartition
 from optimizer.audit.instance import Instance
+from optimizer.audit.log_dir_space import LogDirSpace
 from optimizer.audit.spread import Targets, TopicLimits, counts, most_leaders, most_replicas
 
 Replicas = tuple[int, ...]
@@ -52,8 +53,11 @@ class After:
         self.instance = instance
         self._lists = dict(targets)
         self._used, stayed = Counter(instance.disk_bytes), Counter(instance.disk_bytes)
+        self._log_dirs = LogDirSpace(instance)
         self._of_topic = _Spread(instance, targets, most_replicas(instance), first=None)
         self._led = _Spread(instance, targets, most_leaders(instance), first=1)
+        known = {b: instance.disk_limit(b) for b in instance.brokers}
+        self._disk_limits = {b: limit for b, limit in known.items() if limit is not None}
         limits = instance.limits
         self._bytes_left = math.inf if limits.max_moved_bytes is None else limits.max_moved_bytes
         self._moves_left = math.inf if limits.max_moves is None else limits.max_moves
@@ -61,8 +65,7 @@ class After:
             partition = instance.partitions[key]
             self._spend(partition, partition.replicas, replicas)
             stayed.subtract(dict.fromkeys(set(partition.replicas) - set(replicas), partition.size_bytes))
-        limit_bytes = {b: instance.disk_limit(b) or 0 for b in instance.brokers}
-        self._excuse_bytes = {b: max(self._room(b, stayed), AIMED_OVER * n) for b, n in limit_bytes.items()}
+        self._excuse_bytes = {b: max(self._room(b, stayed), AIMED_OVER * (n or 0)) for b, n in known.items()}
 
     def replicas(self, partition: AuditPartition) -> Replicas:
         """The list of a partition."""
@@ -72,16 +75,18 @@ class After:
         """Brokers that a replica of a partition may go to, or that the plan may have meant for it.
 
         Each broker accepts replicas, is within the pin, and holds fewer replicas of the topic than the maximum. Its
-        disk has space, or may excuse. A broker that had a replica of the partition before the plan may keep it, and as
-        many replicas of the topic as it had. Of each rack only the brokers with the least space are returned, as many
-        as the partition has replicas: for the rules the others are equivalent.
+        disk and one of its directories have space, or it may excuse. A broker that had a replica of the partition
+        before the plan may keep it, and as many replicas of the topic as it had. Of each rack only the brokers with the
+        least space are returned, those without space first, as many as the partition has replicas: for the rules the
+        others are equivalent.
         """
         instance, topic, pin = self.instance, partition.topic, partition.pinned_brokers
+        size = partition.size_bytes
         own = {b for b in partition.replicas if b not in instance.to_empty and (pin is None or b in pin)}
         candidates = (instance.homes(pin) | own) - set(self.replicas(partition))
         by_rack = defaultdict[str | None, list[int]](list)
-        for broker in sorted(candidates, key=lambda b: (self._room(b, self._used), b)):
-            if not self._is_open(broker, partition.size_bytes):
+        for broker in sorted(candidates, key=lambda b: (self._takes(b, size), self._room(b, self._used), b)):
+            if not self._is_open(broker, size):
                 continue
             in_rack = by_rack[instance.rack(broker)]
             may_keep = broker in own and self._of_topic.has_fewer(topic, broker)
@@ -107,11 +112,10 @@ class After:
         return self._takes(broker, size_bytes) or self._excuse_bytes[broker] > 0
 
     def _takes(self, broker: int, size_bytes: int) -> bool:
-        return self._room(broker, self._used) >= size_bytes
+        return self._room(broker, self._used) >= size_bytes and self._log_dirs.takes(broker, size_bytes)
 
     def _room(self, broker: int, used: Mapping[int, int]) -> float:
-        limit = self.instance.disk_limit(broker)
-        return math.inf if limit is None else limit - used[broker]
+        return self._disk_limits.get(broker, math.inf) - used[broker]
 
     def may_lead(self, partition: AuditPartition) -> list[int]:
         """Replicas of a partition that could become its preferred leader without leading too many of its topic."""
@@ -137,9 +141,11 @@ class After:
         self._bytes_left -= copies * size
         for broker in set(after) - set(before):
             self._used[broker] += size
+            self._log_dirs.add(partition, broker)
         for broker in set(before) - set(after):
             if not (self.instance.limits.fixed_waves and broker in partition.replicas):
                 self._used[broker] -= size
+                self._log_dirs.remove(partition, broker)
 
 
 def _copies(partition: AuditPartition, replicas: Iterable[int]) -> int:

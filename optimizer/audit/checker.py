@@ -36,6 +36,7 @@ def audit_plan(
     rollback: str | Sequence[str] | None,
     limits: AuditLimits,
     claims: AuditClaims | None,
+    dir_moves: Sequence[str] = (),
 ) -> AuditReport:
     """Check a plan from its documents.
 
@@ -51,6 +52,8 @@ def audit_plan(
     limits : AuditLimits
     claims : AuditClaims, optional
         Figures to compare with the recomputed ones.
+    dir_moves : sequence of str
+        Documents of the waves inside brokers. Only the figures count them: ``audit_files`` checks their rules.
 
     Returns
     -------
@@ -67,7 +70,7 @@ def audit_plan(
     steps = [read_document(text, label=f"wave {i}") for i, text in enumerate(waves, start=1)]
     targets = {e.key: e.replicas for e in plan.entries if e.key in instance.partitions} if plan else {}
     repairs = find_repairs(instance, targets)
-    figures = _figures(instance, targets, repairs, len(steps))
+    figures = _figures(instance, targets, repairs, len(steps) + len(dir_moves)) | _dir_move_figures(instance, dir_moves)
     entries = list(_entry_violations(instance, plan, steps))
     reported = {(v.rule, key) for key, v in entries}
     unexplained = repairs.unexplained.items() if _leaves_too_much(repairs, limits) else ()
@@ -141,6 +144,13 @@ def _figures(instance: Instance, targets: Targets, repairs: Repairs, n_waves: in
         "unexplained": len(repairs.unexplained),
         "waves": n_waves,
     }
+
+
+def _dir_move_figures(instance: Instance, texts: Sequence[str]) -> dict[str, int]:
+    """Replicas that move inside their brokers, and their bytes; partitions that the cluster lacks do not count."""
+    entries = chain.from_iterable(read_document(text, label="moves inside brokers").entries for text in texts)
+    moved = [(instance.partitions[e.key].size_bytes, len(e.named)) for e in entries if e.key in instance.partitions]
+    return {"dir_moves": sum(n for _, n in moved), "dir_moved_bytes": sum(n * size for size, n in moved)}
 
 
 def _rack_violations(instance: Instance, targets: Mapping[Key, tuple[int, ...]]) -> int:

@@ -9,10 +9,13 @@ from optimizer.errors import AuditFailed
 from optimizer.units import plural
 
 Key = tuple[str, int]
+Replica = tuple[str, int, int]  # topic, partition, broker id
 
 FREE, FORCED_ONLY, FIXED = "free", "forced_only", "fixed"
 RACKS_ONLY, ORDER_ONLY = "racks_only", "order_only"
+ONLY = "only"  # cause of partitions that are fixed because the policy's only leaves them out
 NOT_LIVING = ("dead", "fenced")
+WHOLE_PLAN = 0  # wave number of documents of the whole plan
 REPORT_BUG = "this is a bug in Ballast: keep the tables of the run and report it with them"
 LEFT_AGAIN = (
     "see the findings shard_failed and shard_out_of_time, or raise solver.rounds or solver.shard_brokers; if that does "
@@ -21,8 +24,18 @@ LEFT_AGAIN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLogDir:
+    """One log directory of a broker; fields as in ``instance_brokers.log_dirs``."""
+
+    path: str
+    capacity_bytes: int | None
+    used_bytes: int
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditBroker:
-    """One broker; fields as in the table ``instance_brokers``."""
+    """One broker; fields as in the table ``instance_brokers``; no directories if they are unknown."""
 
     broker_id: int
     rack: str | None
@@ -31,11 +44,15 @@ class AuditBroker:
     accepts_leadership: bool
     must_empty: bool
     disk_capacity_bytes: int | None
+    log_dirs: tuple[AuditLogDir, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPartition:
-    """One partition before the plan; fields as in the table ``instance``; None means no limit."""
+    """One partition before the plan; fields as in the table ``instance``; None means no limit.
+
+    ``fixed_cause`` is None for free partitions, and for all in tables of earlier releases.
+    """
 
     topic: str
     partition: int
@@ -47,6 +64,8 @@ class AuditPartition:
     topic_most_replicas: int | None = None
     topic_most_leaders: int | None = None
     leader: int | None = None
+    log_dirs: tuple[str, ...] = ()
+    fixed_cause: str | None = None
 
     @property
     def key(self) -> Key:
@@ -93,6 +112,8 @@ class AuditClaims:
         ``leader_changes`` counts preferred leaders.
     bound_bytes : int, optional
         The proven lower bound for plans with the same balance. It is never more than the bytes that this plan copies.
+    dir_moves, dir_moved_bytes : int, optional
+        Replicas that move to another directory of their broker, and their bytes. The other figures do not count them.
     """
 
     moved_bytes: int | None = None
@@ -101,6 +122,23 @@ class AuditClaims:
     partitions_changed: int | None = None
     unexplained: int | None = None
     bound_bytes: int | None = None
+    dir_moves: int | None = None
+    dir_moved_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFile:
+    """A row of the table ``documents``."""
+
+    path: str
+    kind: str
+    wave: int
+    content: str
+
+    @property
+    def folder(self) -> str:
+        """The folder of the path, without a slash at the end."""
+        return self.path.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +205,21 @@ def _optional_ids(value: Any) -> frozenset[int] | None:
     return None if value is None or isinstance(value, float) else frozenset(int(b) for b in value)
 
 
+def _items(value: Any) -> Iterable[Any]:
+    """The items of a list cell; none for SQL's null, which may be None or NaN."""
+    return () if value is None or isinstance(value, float) else value
+
+
+def _log_dir(struct: Any) -> AuditLogDir:
+    """A directory from a struct, as Spark or JSON passes it."""
+    return AuditLogDir(
+        path=str(struct["path"]),
+        capacity_bytes=_optional_int(struct["capacity_bytes"]),
+        used_bytes=_optional_int(struct["used_bytes"]) or 0,
+        is_open=bool(struct["is_open"]),
+    )
+
+
 def brokers_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditBroker, ...]:
     """Brokers from rows of ``instance_brokers``."""
     return tuple(
@@ -178,6 +231,7 @@ def brokers_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditBroker, .
             accepts_leadership=bool(row["accepts_leadership"]),
             must_empty=bool(row["must_empty"]),
             disk_capacity_bytes=_optional_int(row["disk_capacity_bytes"]),
+            log_dirs=tuple(_log_dir(struct) for struct in _items(row.get("log_dirs"))),
         )
         for row in rows
     )
@@ -197,6 +251,8 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             topic_most_replicas=_optional_int(row["topic_most_replicas"]),
             topic_most_leaders=_optional_int(row["topic_most_leaders"]),
             leader=_optional_int(row.get("leader")),
+            log_dirs=tuple(str(path) for path in _items(row.get("log_dirs"))),
+            fixed_cause=_optional_text(row.get("fixed_cause")),
         )
         for row in rows
     )

@@ -5,7 +5,8 @@ partition alone, that would fix it: to brokers that accept replicas, within the 
 
 A partition is excused if there is no such change, if the limit does not allow to copy all its replicas, or if a disk
 has no space for one of the changes: the documents do not show what the planner tried. A disk excuses only as many bytes
-as may have been planned for it. All other partitions are unexplained.
+as may have been planned for it. A disk has no space either if none of its directories has. All other partitions are
+unexplained.
 
 A change that is found is applied before the next search, the smallest partitions first. So all changes together are one
 larger plan.
@@ -157,7 +158,7 @@ def _change_to_last(after: After, partition: AuditPartition, lists: Iterable[Rep
 def _breaks_rules(instance: Instance, partition: AuditPartition, replicas: Replicas) -> bool:
     if replicas == partition.replicas:
         return bool(defect(instance, partition, replicas))
-    entry = Entry(partition.key, replicas, plans_directories=False)
+    entry = Entry(partition.key, replicas)
     return _breaks_racks_more(instance, partition, replicas) or any(check_entry(instance, entry))
 
 

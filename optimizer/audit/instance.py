@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.audit.claims import FREE, NOT_LIVING, AuditBroker, AuditLimits, AuditPartition
+from optimizer.audit.claims import FREE, NOT_LIVING, AuditBroker, AuditLimits, AuditLogDir, AuditPartition
+from optimizer.kafka.reassignment_json import ANY_DIR
 
 Ints = NDArray[np.int64]
 PinnedTo = frozenset[int] | None  # ids that pins allow; None without a pin
@@ -59,8 +60,24 @@ class Instance:
     def disk_limit(self, broker_id: int) -> int | None:
         """Bytes that a broker may hold, without the headroom; None if its capacity is unknown."""
         broker = self.brokers.get(broker_id)
-        capacity = broker.disk_capacity_bytes if broker else None
+        return self._limit(broker.disk_capacity_bytes) if broker else None
+
+    def _limit(self, capacity: int | None) -> int | None:
         return None if capacity is None or capacity <= 0 else int(capacity * (1 - self.limits.disk_headroom))
+
+    @cached_property
+    def log_dirs(self) -> dict[int, dict[str, AuditLogDir]]:
+        """The directories of each broker that has several, by path."""
+        return {b: {d.path: d for d in row.log_dirs} for b, row in self.brokers.items() if len(row.log_dirs) > 1}
+
+    def log_dir_limit(self, log_dir: AuditLogDir) -> int | None:
+        """Bytes that a directory may hold, without the headroom; None if its capacity is unknown."""
+        return self._limit(log_dir.capacity_bytes)
+
+    def log_dir_before(self, partition: AuditPartition, broker_id: int) -> str:
+        """The directory of a replica before the plan; ``any`` if it is unknown."""
+        known = zip(partition.replicas, partition.log_dirs, strict=False)
+        return next((path for broker, path in known if broker == broker_id), ANY_DIR)
 
     def homes(self, pin: PinnedTo) -> frozenset[int]:
         """Brokers in the pin that may hold replicas after the plan."""

@@ -1,29 +1,22 @@
-"""Checks of the other documents: rollbacks of waves, partitions without rollback, elections, topics and throttles."""
+"""Checks of the other documents: rollbacks, elections, topics, throttles, log directories and moves inside brokers."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from optimizer.audit.claims import AuditBroker, AuditLimits, AuditPartition, Key, Violation
+from optimizer.audit.claims import WHOLE_PLAN, AuditBroker, AuditFile, AuditLimits, AuditPartition, Key, Violation
+from optimizer.audit.dir_moves import check_dir_moves
 from optimizer.audit.instance import Instance
+from optimizer.audit.log_dirs import check_log_dirs
 from optimizer.audit.plan_rules import check_rollback
-from optimizer.audit.read_documents import PlanDocument, name, read_document, read_keys, read_parts
-from optimizer.audit.throttles import check_throttles
+from optimizer.audit.read_documents import PlanDocument, join_parts, name, read_document, read_keys
+from optimizer.audit.throttles import check_rollback_throttles, check_throttles
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 from optimizer.units import plural
 
-WHOLE_PLAN = 0  # wave number of documents of the whole plan
-
-
-@dataclass(frozen=True, slots=True)
-class AuditFile:
-    """A row of the table ``documents``."""
-
-    path: str
-    kind: str
-    wave: int
-    content: str
+_REASSIGN = ("reassignment", "rollback", "rollback_not_possible")
+_REQUESTS = ("reassignment", "rollback", "leader_election", "dir_moves", "rollback_dir_moves")
 
 
 def audit_files(
@@ -41,41 +34,42 @@ def audit_files(
         All documents of the cluster. Pages for people are ignored.
     """
     instance = Instance(brokers=brokers, partitions=partitions, limits=limits)
-    plan = _whole(files, "reassignment")
-    waves = {file.wave: _read(file) for file in files if file.kind == "reassignment" and file.wave != WHOLE_PLAN}
+    documents = {file.path: read_document(file.content, label=file.path) for file in files if file.kind in _REASSIGN}
+    plan = _whole(documents, files, "reassignment")
+    waves = _of_waves(documents, files, "reassignment")
     scripts = {file.path: file.content for file in files if file.kind == "throttle"}
     return (
         *_request_sizes(files),
-        *_wave_rollbacks(instance, waves, files),
-        *_not_possible(instance, plan, files),
+        *_wave_rollbacks(instance, waves, _of_waves(documents, files, "rollback")),
+        *_not_possible(instance, plan, _whole(documents, files, "rollback_not_possible")),
         *_elections(instance, plan, files),
         *_topics(plan, files),
+        *check_log_dirs(instance, documents, files),
+        *check_dir_moves(instance, documents, files),
         *(
             violation
             for file in files
             if file.kind == "reassignment" and file.wave != WHOLE_PLAN
-            for violation in check_throttles(instance, waves[file.wave], file.path.rpartition("/")[0], scripts)
+            for check in (check_throttles, check_rollback_throttles)
+            for violation in check(instance, waves[file.wave], file.folder, scripts)
         ),
     )
 
 
-def _read(file: AuditFile) -> PlanDocument:
-    return read_document(file.content, label=file.path)
-
-
-def _whole(files: Sequence[AuditFile], kind: str) -> PlanDocument:
+def _whole(documents: Mapping[str, PlanDocument], files: Sequence[AuditFile], kind: str) -> PlanDocument:
     """The parts of the whole plan's document of one kind, joined."""
-    texts = [file.content for file in files if file.kind == kind and file.wave == WHOLE_PLAN]
-    return read_parts(texts, label=kind)
+    parts = [documents[file.path] for file in files if file.kind == kind and file.wave == WHOLE_PLAN]
+    return join_parts(parts, label=kind)
+
+
+def _of_waves(documents: Mapping[str, PlanDocument], files: Sequence[AuditFile], kind: str) -> dict[int, PlanDocument]:
+    return {file.wave: documents[file.path] for file in files if file.kind == kind and file.wave != WHOLE_PLAN}
 
 
 def _request_sizes(files: Sequence[AuditFile]) -> Iterator[Violation]:
     """No document names more partitions than one request may have, except the whole plan, which nobody must execute."""
     for file in files:
-        if file.kind in ("reassignment", "rollback", "leader_election") and (file.kind, file.wave) != (
-            "reassignment",
-            WHOLE_PLAN,
-        ):
+        if file.kind in _REQUESTS and (file.kind, file.wave) != ("reassignment", WHOLE_PLAN):
             keys, _ = read_keys(file.content, label=file.path)
             if len(keys) > PARTITIONS_PER_REQUEST:
                 detail = f"names {len(keys)} partitions, a request may have {PARTITIONS_PER_REQUEST}"
@@ -83,19 +77,17 @@ def _request_sizes(files: Sequence[AuditFile]) -> Iterator[Violation]:
 
 
 def _wave_rollbacks(
-    instance: Instance, waves: dict[int, PlanDocument], files: Sequence[AuditFile]
+    instance: Instance, waves: Mapping[int, PlanDocument], rollbacks: Mapping[int, PlanDocument]
 ) -> Iterator[Violation]:
     """Each wave's rollback restores the old lists of the wave's partitions, and of no others."""
-    rollbacks = {file.wave: _read(file) for file in files if file.kind == "rollback" and file.wave != WHOLE_PLAN}
     for wave in sorted(waves.keys() | rollbacks.keys()):
         step, rollback = waves.get(wave), rollbacks.get(wave)
         violations = (*(rollback.violations if rollback else ()), *check_rollback(instance, step, rollback))
         yield from (replace(v, rule="wave_rollback", detail=f"wave {wave}: {v.detail}") for v in violations)
 
 
-def _not_possible(instance: Instance, plan: PlanDocument, files: Sequence[AuditFile]) -> Iterator[Violation]:
+def _not_possible(instance: Instance, plan: PlanDocument, parts: PlanDocument) -> Iterator[Violation]:
     """Changed partitions with an old list that Kafka refuses now are in ``rollback-not-possible.json``, no others."""
-    parts = _whole(files, "rollback_not_possible")
     listed = {entry.key: entry.replicas for entry in parts.entries}
     before = {e.key: instance.partitions[e.key].replicas for e in plan.entries if e.key in instance.partitions}
     required = {key: replicas for key, replicas in before.items() if not instance.living.issuperset(replicas)}

@@ -18,7 +18,7 @@ def check_entry(instance: Instance, entry: Entry) -> Iterator[Violation]:
         yield Violation("known_partition", name(entry.key), "the cluster has no such partition")
         return
     yield from _brokers(instance, before, entry.replicas)
-    yield from _mobility(instance, before, entry)
+    yield from _mobility(instance, before, entry.replicas)
     yield from _factor(before, entry.replicas)
     yield from _racks(instance, before, entry.replicas)
     yield from _leader(instance, before, entry.replicas)
@@ -42,21 +42,21 @@ def _brokers(instance: Instance, before: AuditPartition, replicas: tuple[int, ..
             yield Violation("pin", subject, f"broker {broker} is not one of {sorted(before.pinned_brokers)}")
 
 
-def _mobility(instance: Instance, before: AuditPartition, entry: Entry) -> Iterator[Violation]:
+def _mobility(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
     """Fixed partitions stay, excluded ones only leave brokers to empty, and each named partition changes."""
     subject = name(before.key)
     if before.mobility == FIXED:
         yield Violation("fixed", subject, "the plan names a partition that must not move")
-    elif entry.replicas == before.replicas and not entry.plans_directories:
+    elif replicas == before.replicas:
         yield Violation("needless", subject, "the plan names it but does not change it")
     elif before.mobility == FORCED_ONLY:
-        yield from _forced_only(instance, before, entry.replicas)
-    elif before.mobility == ORDER_ONLY and set(entry.replicas) != set(before.replicas):
+        yield from _forced_only(instance, before, replicas)
+    elif before.mobility == ORDER_ONLY and set(replicas) != set(before.replicas):
         yield Violation(
-            "order_only", subject, f"only the order of its replicas may change, not the brokers: {list(entry.replicas)}"
+            "order_only", subject, f"only the order of its replicas may change, not the brokers: {list(replicas)}"
         )
     elif before.mobility == RACKS_ONLY:
-        yield from _racks_only(instance, before, entry.replicas)
+        yield from _racks_only(instance, before, replicas)
 
 
 def _forced_only(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:

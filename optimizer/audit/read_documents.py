@@ -6,11 +6,13 @@ org.apache.kafka.tools.reassign.ReassignPartitionsCommand.parsePartitionReassign
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optimizer.audit.claims import Key, Violation
+from optimizer.audit.claims import Key, Replica, Violation
+from optimizer.kafka.reassignment_json import ANY_DIR
 from optimizer.units import plural
 
 INT32 = range(-(2**31), 2**31)  # numbers that Kafka's JSON reader accepts as partition or broker
@@ -18,11 +20,16 @@ INT32 = range(-(2**31), 2**31)  # numbers that Kafka's JSON reader accepts as pa
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One partition of a document."""
+    """One partition of a document, with the directory of each replica; no directories if all are ``any``."""
 
     key: Key
     replicas: tuple[int, ...]
-    plans_directories: bool
+    log_dirs: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> list[tuple[int, str]]:
+        """Broker and directory of each replica that has one other than ``any``."""
+        return [item for item in zip(self.replicas, self.log_dirs, strict=False) if item[1] != ANY_DIR]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +81,38 @@ def _entry(content: Any, subject: str) -> Entry:
         raise _Unreadable(f"{subject}: log_dirs {dirs!r} do not match {plural(len(replicas), 'replica')}")
     if dirs is not None and not all(type(d) is str for d in dirs):
         raise _Unreadable(f"{subject}: log_dirs {dirs!r} must be strings")
-    return Entry((topic, partition), tuple(replicas), any(d != "any" for d in dirs or ()))
+    named = tuple(dirs or ())
+    return Entry((topic, partition), tuple(replicas), named if any(path != ANY_DIR for path in named) else ())
 
 
-def _entries(text: str) -> tuple[Entry, ...]:
+def _rows(text: str, field: str) -> list[Any]:
+    """The list of a document of version 1, which must not be empty."""
     try:
         content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
     except (ValueError, RecursionError) as error:
         raise _Unreadable(f"not JSON: {error}") from error
     version = _field(content, "version", "the document")
-    partitions = _field(content, "partitions", "the document")
+    rows = _field(content, field, "the document")
     if type(version) is not int or version != 1:
         raise _Unreadable(f"version {version!r} is not 1")
-    if not isinstance(partitions, list) or not partitions:
-        raise _Unreadable("partitions must be a list with at least one entry")
-    return tuple(_entry(p, f"partitions[{i}]") for i, p in enumerate(partitions))
+    if not isinstance(rows, list) or not rows:
+        raise _Unreadable(f"{field} must be a list with at least one entry")
+    return rows
+
+
+def _entries(text: str) -> tuple[Entry, ...]:
+    return tuple(_entry(row, f"partitions[{i}]") for i, row in enumerate(_rows(text, "partitions")))
+
+
+def _directory(content: Any, subject: str) -> tuple[Replica, str]:
+    topic, partition, broker, path = (
+        _field(content, field, subject) for field in ("topic", "partition", "broker", "log_dir")
+    )
+    if type(topic) is not str or not _is_int(partition) or not _is_int(broker):
+        raise _Unreadable(f"{subject}: {topic!r}, {partition!r}, {broker!r} are not a topic, a partition and a broker")
+    if type(path) is not str or path == ANY_DIR:
+        raise _Unreadable(f"{subject}: log_dir {path!r} must be the path of a directory")
+    return (topic, partition, broker), path
 
 
 def read_document(text: str, *, label: str) -> PlanDocument:
@@ -100,9 +124,28 @@ def read_document(text: str, *, label: str) -> PlanDocument:
     return PlanDocument(label, entries, _repeated(entries, label))
 
 
+def read_log_dirs(text: str, *, label: str) -> tuple[dict[Replica, str], tuple[Violation, ...]]:
+    """The directory of each replica in a document of directories; none, and one violation, if it can't be read."""
+    try:
+        rows = [_directory(row, f"replicas[{i}]") for i, row in enumerate(_rows(text, "replicas"))]
+        log_dirs = dict(rows)
+        if len(log_dirs) < len(rows):
+            [((topic, partition, broker), _)] = Counter(replica for replica, _ in rows).most_common(1)
+            raise _Unreadable(f"it names the replica of {topic}-{partition} on broker {broker} twice")
+    except _Unreadable as error:
+        return {}, (Violation("document", label, str(error)),)
+    return log_dirs, ()
+
+
 def read_parts(texts: str | Sequence[str], *, label: str) -> PlanDocument:
     """Read a document in parts. A partition in two parts is a violation."""
-    parts = [read_document(text, label=label) for text in ([texts] if isinstance(texts, str) else texts)]
+    return join_parts(
+        [read_document(text, label=label) for text in ([texts] if isinstance(texts, str) else texts)], label=label
+    )
+
+
+def join_parts(parts: Sequence[PlanDocument], *, label: str) -> PlanDocument:
+    """One document of all parts. A partition in two parts is a violation."""
     if len(parts) == 1:
         return parts[0]
     entries = tuple(entry for part in parts for entry in part.entries)

@@ -59,14 +59,18 @@ def _local(seconds: int, time_zone: str) -> datetime:
     return datetime.fromtimestamp(seconds, UTC).astimezone(ZoneInfo(time_zone))
 
 
+def night_count(plan: ClusterPlan) -> int:
+    """In how many nights waves start; 0 without windows."""
+    return len({(row.night_ends_at, row.time_zone) for row in plan.waves if row.night_ends_at is not None})
+
+
 def nights_in_words(plan: ClusterPlan) -> str:
     """How many nights, and from when to when; empty without windows."""
     lines = calendar(plan)
     if not lines:
         return ""
-    nights = {(row.night_ends_at, row.time_zone) for row in plan.waves}
     first, last = lines[0].day, lines[-1].day
     when = f"from {first} to {last}" if first != last else f"on {first}"
     late = sum(line.is_late for line in lines)
     overrun = f"; {plural(late, 'wave')} may overrun the window" if late else ""
-    return f"{plural(len(nights), 'night')} {when}{overrun}"
+    return f"{plural(night_count(plan), 'night')} {when}{overrun}"

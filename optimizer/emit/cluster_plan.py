@@ -9,7 +9,8 @@ from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
 from optimizer.emit.figure_table import BY_NAME
 from optimizer.emit.requested import Requested
-from optimizer.settings import Schedule
+from optimizer.settings import Policy, Schedule
+from optimizer.units import SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class ClusterPlan:
     plan_log_dirs : bool
         Whether documents name directories.
     copy_bytes_per_s : int
-        Highest copy rate of a wave, per broker and direction. The throttles of ``waves`` are the rates of copies plus
-        live replication.
+        Highest copy rate of a wave between brokers, per broker and direction. The throttles of these waves are the
+        rates of copies plus live replication.
     throttles_found : sequence of EarlierThrottleRow
         Throttles that were set before the plan; the unthrottle scripts restore them.
     input_findings : sequence of InputFindingRow
@@ -52,6 +53,18 @@ class ClusterPlan:
         Price of a GB between two racks; 0 if it is unknown.
     batch_kb : float
         Size of the producers' batches in kB that the times of the waves assume.
+    rack_flow, broker_waves, alternatives, curve : sequences of rows
+        Empty for runs of earlier releases.
+    directories : sequence of DirectoryRow
+        Empty if no broker has several.
+    dir_moves : sequence of DirMoveRow
+        Replicas that move inside their brokers, in waves of their own after all others.
+    disk_headroom : float
+        Share of a disk that stays free.
+    window_hours : float
+        Length that the waves were packed for.
+    valid_hours : float
+        Hours from the oldest capture time until the plan expires.
     """
 
     cluster_id: str
@@ -76,11 +89,48 @@ class ClusterPlan:
     throttles_found: Sequence[rows.EarlierThrottleRow] = ()
     cross_rack_price_per_gb: float = 0.0
     batch_kb: float = Schedule.batch_kb
+    rack_flow: Sequence[rows.RackFlowRow] = ()
+    broker_waves: Sequence[rows.BrokerWaveRow] = ()
+    alternatives: Sequence[rows.AlternativeRow] = ()
+    curve: Sequence[rows.CurveRow] = ()
+    directories: Sequence[rows.DirectoryRow] = ()
+    dir_moves: Sequence[rows.DirMoveRow] = ()
+    disk_headroom: float = Policy.disk_headroom
+    window_hours: float = Schedule.window_hours
+    valid_hours: float = Schedule.valid_hours
 
     @property
     def capture_times(self) -> list[int]:
         """Capture times of the sources that have one, in seconds of Unix time."""
         return [row.captured_at for row in self.sources if row.captured_at is not None]
+
+    @property
+    def captured_at(self) -> int | None:
+        """Capture time of the oldest source in seconds of Unix time; None if no source has one."""
+        return min(self.capture_times, default=None)
+
+    @property
+    def valid_until(self) -> int | None:
+        """When the plan expires, in seconds of Unix time; None if no source has a capture time."""
+        return None if self.captured_at is None else self.captured_at + round(self.valid_hours * SECONDS_PER_HOUR)
+
+    @property
+    def copying_seconds(self) -> tuple[int, int] | None:
+        """Ends of the interval of the time of all waves; None if an older release made one of them."""
+        least = [row.least_seconds for row in self.waves if row.least_seconds is not None]
+        most = [row.most_seconds for row in self.waves if row.most_seconds is not None]
+        return (sum(least), sum(most)) if len(least) == len(most) == len(self.waves) else None
+
+    @cached_property
+    def has_racks(self) -> bool:
+        """Whether any broker has a known rack; without, figures about the failure of racks mean nothing."""
+        return any(row.rack for row in self.brokers)
+
+    def window_seconds(self, wave: rows.WaveRow) -> float:
+        """Seconds of a wave's night, or of the length that waves are packed for."""
+        if wave.starts_at is not None and wave.night_ends_at is not None:
+            return wave.night_ends_at - wave.starts_at
+        return self.window_hours * SECONDS_PER_HOUR
 
     @property
     def folder(self) -> str:
@@ -131,6 +181,48 @@ class ClusterPlan:
         """Changed partitions of one wave; of all waves for ``WHOLE_PLAN``."""
         return self.changed if wave == WHOLE_PLAN else self._by_wave.get(wave, [])
 
+    def moves_inside(self, wave: int) -> Sequence[rows.DirMoveRow]:
+        """The replicas that move inside their brokers in one wave."""
+        return self._inside_by_wave.get(wave, [])
+
+    def topics_of_wave(self, wave: int) -> set[str]:
+        """The topics of the partitions that one wave changes or moves inside brokers."""
+        between = {row.topic for row in self.changes_of_wave(wave)}
+        return between | {row.topic for row in self.moves_inside(wave)}
+
+    @cached_property
+    def _inside_by_wave(self) -> dict[int, list[rows.DirMoveRow]]:
+        groups: dict[int, list[rows.DirMoveRow]] = {}
+        for row in self.dir_moves:
+            groups.setdefault(row.wave, []).append(row)
+        return groups
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is anything to execute, between brokers or inside them."""
+        return bool(self.changed or self.dir_moves)
+
+    @cached_property
+    def waves_between(self) -> Sequence[rows.WaveRow]:
+        """The waves that change replica lists."""
+        return [row for row in self.waves if not row.inside_brokers]
+
+    @cached_property
+    def waves_inside(self) -> Sequence[rows.WaveRow]:
+        """The waves that move replicas to other directories of their brokers."""
+        return [row for row in self.waves if row.inside_brokers]
+
+    @property
+    def topic_ids(self) -> dict[str, str | None]:
+        """The ids of all topics that the plan changes."""
+        between = {row.topic: row.topic_id for row in self.changed}
+        return between | {row.topic: row.topic_id for row in self.dir_moves}
+
+    @property
+    def inside_bytes(self) -> int:
+        """Bytes that are copied inside brokers."""
+        return sum(row.size_bytes for row in self.dir_moves)
+
     @cached_property
     def _by_wave(self) -> dict[int, list[rows.PlanRow]]:
         groups: dict[int, list[rows.PlanRow]] = {}
@@ -141,6 +233,12 @@ class ClusterPlan:
     @cached_property
     def _live_brokers(self) -> frozenset[int]:
         return frozenset(b.broker_id for b in self.brokers if b.state not in NOT_LIVE)
+
+    @cached_property
+    def open_log_dirs(self) -> dict[int, frozenset[str]]:
+        """Directories that may get replicas, of brokers with several directories."""
+        several = {b.broker_id: b.log_dirs for b in self.brokers if b.log_dirs and len(b.log_dirs) > 1}
+        return {b: frozenset(dir_["path"] for dir_ in dirs if dir_["is_open"]) for b, dirs in several.items()}
 
     def can_roll_back(self, row: rows.PlanRow) -> bool:
         """Whether Kafka accepts the old list. If it names a broker that is down, Kafka refuses the whole document."""

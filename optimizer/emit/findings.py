@@ -23,6 +23,7 @@ WORST_FIRST = (
     FindingCode.NOT_RESIZED,
     FindingCode.LEFT_FOR_DISK,
     FindingCode.LOG_DIR_FILLS,
+    FindingCode.LOG_DIR_OVER,
     FindingCode.PIN,
     FindingCode.REPLICATION_FACTOR,
     FindingCode.NO_SPARE_REPLICA,
@@ -30,6 +31,8 @@ WORST_FIRST = (
     FindingCode.BAND,
     FindingCode.LEADER_BAND,
     FindingCode.TOPIC_LEADER_SPREAD,
+    FindingCode.DIR_BAND,
+    FindingCode.DIRS_NOT_BALANCED,
     FindingCode.SHARD_FAILED,
     FindingCode.SHARD_OUT_OF_TIME,
     FindingCode.PIN_UNUSED,
@@ -43,6 +46,7 @@ FACTS = (
     FindingCode.FENCED_BROKER,
     FindingCode.NO_RACKS,
     FindingCode.NO_DISK_CAPACITY,
+    FindingCode.NO_LOG_DIR_CAPACITY,
     FindingCode.NO_NETWORK_CAPACITY,
     FindingCode.NO_RATES,
     FindingCode.NOT_ASKED_NOW,
@@ -104,13 +108,16 @@ def _line(row: FindingRow, count: int) -> FindingLine:
     return FindingLine(row.rule, _WHEN[row.when], row.subject, row.detail, row.remedy, count)
 
 
+def doubtful_input(plan: ClusterPlan) -> list[InputFindingRow]:
+    """Input that makes the plan doubtful, the worst first."""
+    doubts = (row for row in plan.input_findings if row.standing != _NOTED)
+    return sorted(doubts, key=lambda row: _DOUBTS.index(row.standing))
+
+
 def open_findings(plan: ClusterPlan) -> list[FindingLine]:
     """Findings that need attention: what the plan endangers and does not explain, then doubtful input, then all else
     that the plan leaves broken or undone."""
-    doubts = sorted(
-        (row for row in plan.input_findings if row.standing != _NOTED), key=lambda row: _DOUBTS.index(row.standing)
-    )
-    input_lines = [_input_line(row) for row in doubts]
+    input_lines = [_input_line(row) for row in doubtful_input(plan)]
     remaining = [row for row in plan.findings if row.when != _FIXED]
     before_input = [row for row in remaining if row.code in _BEFORE_INPUT]
     after_input = [row for row in remaining if row.code not in _BEFORE_INPUT]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 
-from optimizer.cluster_policy import DEMOTE, DRAIN, LEADERS, RACKS
+from optimizer.cluster_policy import DEMOTE, DIRS, DRAIN, LEADERS, RACKS
 from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
@@ -23,6 +23,7 @@ _ONLY = {
     RACKS: "only racks are repaired",
     LEADERS: "only leaders are balanced",
     DEMOTE: "only brokers are demoted",
+    DIRS: "only log directories are balanced",
 }
 # Words that count the findings of a request: noun, verb for one, verb for several.
 _MISSED = {
@@ -32,6 +33,7 @@ _MISSED = {
     FindingCode.REPLICATION_FACTOR: ("topic", "can't have it", "can't have it"),
     FindingCode.NOT_RESIZED: ("partition", "keeps its factor", "keep their factor"),
     FindingCode.FACTOR_UNUSED: ("pattern", "matches no topic", "match no topic"),
+    FindingCode.DIRS_NOT_BALANCED: ("broker", "is not balanced inside", "are not balanced inside"),
 }
 
 
@@ -60,18 +62,24 @@ def goals(plan: ClusterPlan) -> list[Goal]:
         "factors": _factors(plan),
         "balance": _balance(plan),
         LEADERS: _leaders(plan),
+        DIRS: _directories(plan),
     }
     requests = goals_by_request.values() if not only else [goals_by_request[only]]
     return [*chain.from_iterable(requests), *_limits(plan)]
 
 
+def missed_goals(plan: ClusterPlan) -> list[str]:
+    """Names of the goals that are not reached."""
+    return [goal.name for goal in goals(plan) if not goal.is_reached]
+
+
 def verdict(plan: ClusterPlan) -> str:
     """Whether all goals are reached, in one sentence."""
-    missed = [goal.name for goal in goals(plan) if not goal.is_reached]
+    missed = missed_goals(plan)
     restricted = f" ({_ONLY[plan.requested.only]})" if plan.requested.only else ""
     if missed:
         return f"NOT reached{restricted}: {'; '.join(missed)}."
-    return f"All goals are reached{restricted}."
+    return f"The plan reaches all goals{restricted}."
 
 
 def _named(names: Sequence[object]) -> str:
@@ -116,7 +124,7 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
 
 
 def _racks(plan: ClusterPlan) -> Iterator[Goal]:
-    if not any(row.rack for row in plan.brokers):
+    if not plan.has_racks:
         if plan.requested.only == RACKS:
             yield Goal("racks", False, "no broker has a known rack")
         return
@@ -187,6 +195,19 @@ def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
     verb = "are" if out else agree(int(leaders), "is", "are")
     detail = f"{outside} {verb} outside the bands" if outside else "no broker outside its bands (leaders, bytes out)"
     yield Goal("leaders", not outside, detail)
+
+
+def _directories(plan: ClusterPlan) -> Iterator[Goal]:
+    """Nothing without ``balance_dirs``. Brokers whose directories cannot be balanced are only counted."""
+    missed = _missed(plan, FindingCode.DIRS_NOT_BALANCED)
+    if plan.figure("dirs_outside_bands") is None:
+        if plan.requested.only == DIRS:
+            yield Goal("directories", not missed, missed or "no broker has log directories to balance")
+        return
+    before, after = (int(plan.number("dirs_outside_bands", side)) for side in ("before", "after"))
+    ends = agree(after, "log directory outside its band or limit", "log directories outside their bands or limits")
+    detail = f"{f'{after:,} {ends}' if after else 'no log directory outside its band'}, {before:,} before"
+    yield Goal("directories", not after, "; ".join(filter(None, (detail, missed))))
 
 
 def _limits(plan: ClusterPlan) -> Iterator[Goal]:

@@ -1,9 +1,11 @@
 """The documents that Kafka's tools execute: reassignments, rollbacks, topics to move, leader election."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from optimizer.domain import WHOLE_PLAN
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
+from optimizer.emit.dir_move_files import dir_move_documents
+from optimizer.emit.log_dir_files import Directories, arriving, log_dir_documents, returning
 from optimizer.emit.rows import PlanRow
 from optimizer.kafka.reassignment_json import (
     ANY_DIR,
@@ -14,34 +16,30 @@ from optimizer.kafka.reassignment_json import (
 from optimizer.kafka.size_limits import PARTITIONS_PER_REQUEST
 
 
-def _directories(row: PlanRow, replicas: Sequence[int]) -> list[str]:
-    """The log directory of each replica; ``any`` for a new copy or if it is unknown."""
-    known = dict(zip(row.current_replicas, row.log_dirs, strict=True))
-    return [known.get(broker, ANY_DIR) for broker in replicas]
+def forward(plan: ClusterPlan, rows: Sequence[PlanRow]) -> str:
+    """The reassignment JSON of the rows, with a line end."""
+    return _reassignment(plan, ((row, row.proposed_replicas, arriving(row)) for row in rows))
 
 
-def reassignment(plan: ClusterPlan, rows: Sequence[PlanRow], lists: Callable[[PlanRow], Sequence[int]]) -> str:
-    """The reassignment JSON of the rows, with a line end; ``lists`` picks the replica list of a row."""
+def back(plan: ClusterPlan, rows: Sequence[PlanRow]) -> str:
+    """The reassignment JSON that restores the old lists of the rows, with a line end."""
+    return _reassignment(plan, ((row, row.current_replicas, returning(plan, row)) for row in rows))
+
+
+def _reassignment(plan: ClusterPlan, entries: Iterable[tuple[PlanRow, Sequence[int], Directories]]) -> str:
+    """Names directories of replicas that arrive, if the plan does: the name of one that stays might be old."""
     return (
         format_reassignment(
             (
                 row.topic,
                 row.partition,
-                lists(row),
-                _directories(row, lists(row)) if plan.plan_log_dirs else None,
+                replicas,
+                [named.get(broker, ANY_DIR) for broker in replicas] if plan.plan_log_dirs else None,
             )
-            for row in rows
+            for row, replicas, named in entries
         )
         + "\n"
     )
-
-
-def _proposed(row: PlanRow) -> Sequence[int]:
-    return row.proposed_replicas
-
-
-def _current(row: PlanRow) -> Sequence[int]:
-    return row.current_replicas
 
 
 def numbered(name: str, rows: Sequence[PlanRow]) -> list[tuple[str, Sequence[PlanRow]]]:
@@ -55,9 +53,9 @@ def numbered(name: str, rows: Sequence[PlanRow]) -> list[tuple[str, Sequence[Pla
 
 def _pair(plan: ClusterPlan, wave: int, folder: str) -> Iterator[Document]:
     rows = plan.changes_of_wave(wave)
-    yield Document(f"{folder}/reassignment.json", "reassignment", wave, reassignment(plan, rows, _proposed))
+    yield Document(f"{folder}/reassignment.json", "reassignment", wave, forward(plan, rows))
     for name, reversible in numbered("rollback", [row for row in rows if plan.can_roll_back(row)]):
-        yield Document(f"{folder}/{name}", "rollback", wave, reassignment(plan, reversible, _current))
+        yield Document(f"{folder}/{name}", "rollback", wave, back(plan, reversible))
 
 
 def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
@@ -65,13 +63,16 @@ def kafka_documents(plan: ClusterPlan) -> Iterator[Document]:
 
     Partitions that cannot be rolled back are in a document of their own.
     """
+    yield from dir_move_documents(plan)
     if not plan.changed:
         return
     yield from _pair(plan, WHOLE_PLAN, plan.folder)
     for row in plan.waves:
-        yield from _pair(plan, row.wave, f"{plan.folder}/{wave_folder(row.wave, len(plan.waves))}")
+        if not row.inside_brokers:
+            yield from _pair(plan, row.wave, f"{plan.folder}/{wave_folder(row.wave, len(plan.waves))}")
+    yield from log_dir_documents(plan)
     for name, rows in numbered("rollback-not-possible", plan.not_reversible):
-        content = reassignment(plan, rows, _current)
+        content = back(plan, rows)
         yield Document(f"{plan.folder}/{name}", "rollback_not_possible", WHOLE_PLAN, content)
     topics = format_topics_to_move(row.topic for row in plan.changed) + "\n"
     yield Document(f"{plan.folder}/topics-to-move.json", "topics_to_move", WHOLE_PLAN, topics)

@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from optimizer.domain import WHOLE_PLAN
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
 from optimizer.emit.goals import goals
+from optimizer.units import iso_time
 
 FORMAT = 1  # version of the file format; raise it if readers must change
 NAME = "manifest.json"
+SUMS = "SHA256SUMS"
 # Documents that change a cluster; the others are for people.
-EXECUTED = ("reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle")
+EXECUTED = (
+    *("reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle", "log_dirs"),
+    *("dir_moves", "rollback_dir_moves"),
+)
 
 
 def manifest(plan: ClusterPlan, documents: Sequence[Document]) -> Document:
@@ -32,24 +36,32 @@ def manifest(plan: ClusterPlan, documents: Sequence[Document]) -> Document:
         "cluster_id": plan.cluster_id,
         "run_id": plan.run_id,
         "code_version": plan.code_version,
-        "captured_at": _captured_at(plan),
+        "captured_at": iso_time(plan.captured_at),
+        "valid_until": iso_time(plan.valid_until),
         "is_reached": all(goal.is_reached for goal in plan_goals),
         "goals": [vars(goal) for goal in plan_goals],
         "throttle_style": plan.throttle_style,
         "dead_brokers": sorted(b.broker_id for b in plan.brokers if b.state == "dead"),
         "throttles_found": sorted(_earlier_throttles(plan)),
-        "topic_ids": {row.topic: row.topic_id for row in plan.changed},
+        "topic_ids": plan.topic_ids,
         "waves": {str(row.wave): wave_folder(row.wave, len(plan.waves)) for row in plan.waves},
+        "wave_seconds": {str(row.wave): row.estimated_seconds for row in plan.waves},
         "sha256": dict(_digests(plan.folder, documents)),
     }
+    if plan.dir_moves:
+        content["dir_move_waves"] = sorted({row.wave for row in plan.dir_moves})
+    if plan.directories:
+        content["fullest_directory_percent"] = {
+            side: plan.figure("fullest_directory_percent", side) for side in ("before", "after", "worst_moment")
+        }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     return Document(f"{plan.folder}/{NAME}", "manifest", WHOLE_PLAN, text)
 
 
-def _captured_at(plan: ClusterPlan) -> str | None:
-    """Capture time of the oldest source, which is the age of the plan."""
-    times = plan.capture_times
-    return datetime.fromtimestamp(min(times), tz=UTC).isoformat() if times else None
+def sums(plan: ClusterPlan, documents: Sequence[Document]) -> Document | None:
+    """The digests of the manifest as input of ``sha256sum -c``; None if the plan has no document for Kafka's tools."""
+    text = "".join(f"{digest}  {path}\n" for path, digest in _digests(plan.folder, documents))
+    return Document(f"{plan.folder}/{SUMS}", "sums", WHOLE_PLAN, text) if text else None
 
 
 def _earlier_throttles(plan: ClusterPlan) -> Iterable[list[str]]:

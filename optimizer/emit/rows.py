@@ -23,7 +23,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class PlanRow(TableRow):
-    """Of ``plan``: a partition that changes, with ``log_dirs`` of ``instance`` and ``topic_id`` of ``topics``."""
+    """Of ``plan``: a partition that changes, with columns of ``instance`` and ``topic_id`` of ``topics``."""
 
     topic: str
     partition: int
@@ -35,13 +35,18 @@ class PlanRow(TableRow):
     reason_codes: Sequence[str]
     wave: int
     log_dirs: Sequence[str]
+    in_bytes_per_s: int
     topic_id: str | None
+    planned_log_dirs: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
 class MoveRow(TableRow):
     """Of ``moves``: a replica that is copied or removed, with its reason."""
 
+    topic: str
+    partition: int
+    from_broker: int | None
     to_broker: int | None
     size_bytes: int
     reason: str
@@ -71,6 +76,14 @@ class WaveRow(TableRow):
     ends_at: int | None = None
     night_ends_at: int | None = None
     time_zone: str | None = None
+    inside_brokers: bool | None = None
+
+    @property
+    def span_seconds(self) -> tuple[int, int]:
+        """Ends of the interval of its time; twice the estimate if an older release made the wave."""
+        if self.least_seconds is None or self.most_seconds is None:
+            return self.estimated_seconds, self.estimated_seconds
+        return self.least_seconds, self.most_seconds
 
 
 @dataclass(frozen=True)
@@ -211,6 +224,104 @@ class BrokerRow(TableRow):
     state: str
     accepts_replicas: bool
     must_empty: bool
+    disk_capacity_bytes: int | None = None
+    log_dirs: Sequence[Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class RackFlowRow(TableRow):
+    """Of ``rack_flow``: the copies of one wave between two racks."""
+
+    from_rack: str
+    to_rack: str
+    copied_bytes: int
+
+
+@dataclass(frozen=True)
+class BrokerWaveRow(TableRow):
+    """Of ``broker_waves``: what one broker copies in one wave."""
+
+    wave: int
+    broker_id: int
+    out_bytes: int
+    in_bytes: int
+    busy_seconds: int
+    peak_disk_bytes: int
+
+
+@dataclass(frozen=True)
+class DirectoryRow(TableRow):
+    """Of ``dir_balance``: a log directory of a broker that has several."""
+
+    broker_id: int
+    log_dir: str
+    is_open: bool
+    capacity_bytes: int | None
+    limit_bytes: int | None
+    before_bytes: int
+    default_bytes: int
+    default_peak_bytes: int
+    after_bytes: int
+    peak_bytes: int
+    peak_wave: int | None
+    lower_bytes: int | None = None
+    upper_bytes: int | None = None
+
+    def percent(self, size_bytes: int) -> float | None:
+        """Bytes in percent of its capacity; None if that is unknown."""
+        return 100 * size_bytes / self.capacity_bytes if self.capacity_bytes else None
+
+    @property
+    def has_band(self) -> bool:
+        """Whether it has a band: directories are balanced, and it may take replicas."""
+        return self.lower_bytes is not None and self.upper_bytes is not None
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is outside its band after the plan."""
+        if self.lower_bytes is None or self.upper_bytes is None:
+            return False
+        return not self.lower_bytes <= self.after_bytes <= self.upper_bytes
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it exceeds its limit at any moment."""
+        return self.limit_bytes is not None and self.peak_bytes > self.limit_bytes
+
+
+@dataclass(frozen=True)
+class DirMoveRow(TableRow):
+    """Of ``dir_moves``, with ``topic_id`` of ``topics``: a replica that moves to another directory of its broker."""
+
+    topic: str
+    partition: int
+    broker_id: int
+    replicas: Sequence[int]
+    from_log_dir: str
+    to_log_dir: str
+    size_bytes: int
+    wave: int
+    topic_id: str | None
+
+
+@dataclass(frozen=True)
+class AlternativeRow(TableRow):
+    """Of ``alternatives``: one figure of another plan."""
+
+    position: int
+    alternative: str
+    knobs: str
+    figure: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class CurveRow(TableRow):
+    """Of ``curve``."""
+
+    moves: int
+    moved_bytes: int
+    violation: float
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from optimizer.domain import WHOLE_PLAN, Cause
 from optimizer.emit.calendar import calendar
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
+from optimizer.emit.decision import Decision
+from optimizer.emit.directory_lines import overfilled_by_kafka, second_copies
 from optimizer.emit.findings import SHOWN, count_findings, first_lines, open_findings
-from optimizer.emit.goals import exclusions, goals, origin, verdict
+from optimizer.emit.goals import origin
+from optimizer.emit.inside_sentences import directories_in_words, moves_in_words, waves_inside, whole_plan
 from optimizer.emit.kafka_files import needs_election, numbered
 from optimizer.emit.pages import render
 from optimizer.emit.rows import PlanRow, WaveRow
-from optimizer.emit.shown_figures import compared_with_default, factors_text, gives_up_replicas, proof
+from optimizer.emit.shown_figures import factors_text, gives_up_replicas, proof
 from optimizer.emit.summary import execution
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.kafka.versions import has_old_options
@@ -27,7 +30,8 @@ class Step:
     Parameters
     ----------
     form : str
-        How the wave is throttled. kafka: ``--throttle`` of the tool; careful: scripts; none: it copies nothing.
+        How the wave is throttled. kafka: ``--throttle`` of the tool; careful: scripts; none: it copies nothing. Waves
+        inside brokers have the same forms; the tool's option is ``--replica-alter-log-dirs-throttle``.
     """
 
     folder: str
@@ -58,8 +62,9 @@ def _led_by_another_before(row: PlanRow) -> bool:
 
 
 def _without_rollback(plan: ClusterPlan) -> Sequence[str]:
-    """Folders of the waves that have no partition that can be rolled back."""
-    without = [row.wave for row in plan.waves if not any(map(plan.can_roll_back, plan.changes_of_wave(row.wave)))]
+    """Folders of the waves between brokers that have no partition that can be rolled back."""
+    waves = [row.wave for row in plan.waves_between]
+    without = [wave for wave in waves if not any(map(plan.can_roll_back, plan.changes_of_wave(wave)))]
     return [wave_folder(wave, len(plan.waves)) for wave in without]
 
 
@@ -92,44 +97,51 @@ def _names(name: str, rows: Sequence[PlanRow]) -> list[str]:
     return [file for file, _ in numbered(name, rows)]
 
 
-def runbook(plan: ClusterPlan) -> str:
+def runbook(plan: ClusterPlan, decision: Decision) -> str:
     """The runbook in Markdown."""
     partitions = [f"{row.topic}-{row.partition}" for row in plan.not_reversible]
     without, waves, throttles = _without_rollback(plan), steps(plan), _earlier_throttles(plan)
+    between, inside = ([step for step in waves if bool(step.row.inside_brokers) is side] for side in (False, True))
     elected = [row for row in plan.changed if needs_election(row)]
     open_, open_more = first_lines(open_findings(plan), SHOWN)
     return render(
         "runbook.md.j2",
         plan=plan,
-        verdict=verdict(plan),
-        goals=goals(plan),
-        exclusions=exclusions(plan),
+        decision=decision,
         origin=origin(plan),
         open=open_,
         open_more=open_more,
         open_count=count_findings(open_) + open_more,
         steps=waves,
-        forms=sorted({step.form for step in waves} - {"none"}),
+        between=between,
+        whole=whole_plan(plan),
+        inside=inside,
+        inside_names=waves_inside(plan),
+        moves_in_words=moves_in_words(plan),
+        directories=directories_in_words(plan),
+        forms=sorted({step.form for step in between} - {"none"}),
+        inside_form=inside[0].form if inside else "",
         earlier_throttles=throttles[:_NAMED],
         earlier_throttles_more=max(len(throttles) - _NAMED, 0),
         old_options=has_old_options(plan.requested.kafka_version),
         too_large=_too_large(plan),
-        unthrottled_rate=plan.copy_bytes_per_s if any(step.form == "none" for step in waves) else 0,
+        unthrottled_rate=plan.copy_bytes_per_s if any(step.form == "none" for step in between) else 0,
         rollbacks=_names("rollback", [row for row in plan.changed if plan.can_roll_back(row)]),
         not_reversible_files=_names("rollback-not-possible", plan.not_reversible),
         elections_files=_names("leader-election", elected),
         proof=proof(plan),
-        default=compared_with_default(plan),
         execution=execution(plan),
         calendar=calendar(plan),
         factors=factors_text(plan),
+        second_copies=second_copies(plan),
+        overfilled=overfilled_by_kafka(plan),
         gives_up_replicas=gives_up_replicas(plan),
         elections=len(elected),
         led_by_another_before=sum(map(_led_by_another_before, plan.changed)),
         elected_by_themselves=sum(_leads_by_itself(row) for row in plan.changed),
         request_limit=PARTITIONS_PER_REQUEST,
         waves_without_rollback=without,
-        any_rollback=len(without) < len(plan.waves),
+        any_rollback=len(without) < len(between),
         not_reversible=partitions[:_NAMED],
         not_reversible_more=max(len(partitions) - _NAMED, 0),
         emptied=[broker for broker, replicas in plan.replicas_on_leaving.items() if not replicas],

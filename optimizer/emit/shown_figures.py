@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.figure_table import BY_NAME, LOSSES
+from optimizer.emit.inside_sentences import LEAST_SHOWN, proof_inside
 from optimizer.emit.rows import FigureRow
 from optimizer.units import clause, human_bytes, human_count, human_percent, human_rate, human_ratio, plural
 
 NOTHING = "-"
-LEAST_SHOWN = 0.005  # percent: a smaller gap would be shown as 0.00 %
 LEAVES_NO_MORE = "leaves no more undone"
 _TOPICS_NAMED = 5  # topics in a sentence
 _EQUAL_SHARE = 1e-3  # share: bands that end this close to each other count as equal
@@ -77,13 +77,20 @@ def loss_note(plan: ClusterPlan) -> str:
 
 
 def proof(plan: ClusterPlan) -> str:
-    """How close the plan is to the proven minimum, in two sentences."""
+    """How close the plan is to the proven minimum, in two sentences; two more if replicas move inside brokers."""
+    if plan.dir_moves and not plan.changed:
+        return proof_inside(plan)
+    return " ".join(filter(None, (_proof_between(plan), proof_inside(plan))))
+
+
+def _proof_between(plan: ClusterPlan) -> str:
     bound, gap = plan.figure("bound_bytes"), plan.figure("gap_percent")
     if bound is None:
         return "No lower bound was computed for this plan."
     kind = next((row.kind for row in plan.bounds if row.is_best), "")
     plans = "Any equally balanced plan" + (f" that {LEAVES_NO_MORE}" if plan.limit_finding else "")
-    minimum = f"{plans} copies at least {human_bytes(bound)} (proven: {kind} bound)."
+    between = " between brokers" if plan.dir_moves else ""
+    minimum = f"{plans} copies at least {human_bytes(bound)}{between} (proven: {kind} bound)."
     if gap is None:
         return minimum
     if gap <= 0:
@@ -134,8 +141,10 @@ def leader_proof(plan: ClusterPlan) -> str:
 
 
 def compared_with_default(plan: ClusterPlan) -> str:
-    """What Kafka's default would copy, in one sentence."""
-    default, times = plan.number("moved_bytes", "baseline"), plan.figure("times_default")
+    """What Kafka's default would copy, in one sentence; empty if that was not computed."""
+    default, times = plan.figure("moved_bytes", "baseline"), plan.figure("times_default")
+    if default is None:
+        return ""
     text = f"Kafka's default assignment would copy {human_bytes(default)}"
     return f"{text}, {human_ratio(times)} as much." if times is not None else f"{text}."
 

@@ -6,12 +6,14 @@ from textwrap import wrap
 from optimizer.domain import FindingCode
 from optimizer.emit.calendar import nights_in_words
 from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.decision import Decision
+from optimizer.emit.decision_text import WIDTH, note_lines, paragraph, verdict_lines
 from optimizer.emit.findings import SHOWN, FindingLine, count_findings, first_lines, fixed_or_noted, open_findings
-from optimizer.emit.goals import exclusions, goals, origin, verdict
+from optimizer.emit.goals import origin
+from optimizer.emit.inside_sentences import directories_in_words, rate_inside, whole_plan
 from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders
 from optimizer.emit.shown_figures import (
     band_note,
-    compared_with_default,
     factors_text,
     leader_proof,
     limited,
@@ -20,31 +22,27 @@ from optimizer.emit.shown_figures import (
     loss_note,
     proof,
 )
-from optimizer.units import human_bytes, human_rate, human_ratio, human_time, plural
+from optimizer.units import human_bytes, human_rate, human_ratio, human_time, human_times, plural
 
 _ROOM_UNKNOWN = " Whether the network has room for this rate is not known:"
-WIDTH = 96  # characters: fits a usual terminal
 _LABEL, _VALUE = 48, 14  # characters of the columns
 _LARGE_BATCH_KB = 256  # larger ones: up to half of a fetch of 1 MiB is the cut-off part of a batch, which is dropped
+_WHOLE = "the whole plan"
 _FILES = {
     "report.html": "the report, for a browser",
     "runbook.md": "what to run, step by step",
-    "reassignment.json": "the whole plan",
-    "rollback.json": "undoes the whole plan",
-    "rollback-01.json": "undoes the whole plan, in numbered parts",
+    "reassignment.json": _WHOLE,
+    "rollback.json": f"undoes {_WHOLE}",
+    "rollback-01.json": f"undoes {_WHOLE}, in numbered parts",
     "rollback-not-possible.json": "cannot be rolled back while a broker is down",
     "rollback-not-possible-01.json": "cannot be rolled back while a broker is down, in numbered parts",
+    "moves.csv": "each copy: brokers, size, reason, wave",
+    "dir-moves.csv": "each copy inside a broker: directories, size, wave",
 }
 
 
 def _row(label: str, *values: str) -> str:
     return f"  {label:<{_LABEL}}" + "".join(f"{value:>{_VALUE}}" for value in values)
-
-
-def _paragraph(text: str) -> list[str]:
-    return wrap(
-        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _title(plan: ClusterPlan) -> str:
@@ -59,11 +57,18 @@ def execution(plan: ClusterPlan) -> str:
     if not plan.waves:
         return "Nothing to do: no partition changes."
     seconds = sum(row.estimated_seconds for row in plan.waves)
-    rate = max(row.throttle_bytes_per_s for row in plan.waves)
     details = "; ".join(filter(None, (_interval(plan), _above_bound(plan), nights_in_words(plan))))
     text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying{details and f' ({details})'}"
+    return " ".join(filter(None, (_rates(plan, text), rate_inside(plan))))
+
+
+def _rates(plan: ClusterPlan, text: str) -> str:
+    """The text, with the rates of the copies between brokers."""
+    if not plan.waves_between:
+        return f"{text}."
+    rate = max(row.throttle_bytes_per_s for row in plan.waves_between)
     if not rate:
-        return f"{text}: nothing is copied."
+        return f"{text}: nothing is copied{' between brokers' if plan.waves_inside else ''}."
     text = f"{text} at up to {human_rate(plan.copy_bytes_per_s)} per broker and direction"
     has_rates = not any(row.code == FindingCode.NO_RATES for row in plan.findings)
     live = "live replication included" if has_rates else "without live replication, which is unknown: add it"
@@ -76,14 +81,14 @@ def _network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
 
     Empty for waves of an earlier release.
     """
-    for row in plan.waves:
+    for row in plan.waves_between:
         rate, requested, left = row.copy_bytes_per_s, row.requested_bytes_per_s, row.network_left_bytes_per_s
         if rate and requested and rate < requested and left is not None:
             has = f"has {human_rate(left)} left" if left > 0 else "is full"
             anyway = f": copies take {human_rate(rate)} all the same, so that they end" if rate > left else ""
             asked = f" {human_rate(requested)} were requested, but the network of broker {row.network_broker}"
             return f"{asked} {has}{anyway}."
-    if any(row.copy_bytes_per_s and row.network_left_bytes_per_s is None for row in plan.waves):
+    if any(row.copy_bytes_per_s and row.network_left_bytes_per_s is None for row in plan.waves_between):
         return f"{_ROOM_UNKNOWN} the capacities of the brokers' networks are not all known."
     return "" if has_rates else f"{_ROOM_UNKNOWN} the use of the network is not known."
 
@@ -99,27 +104,17 @@ def _batches(plan: ClusterPlan) -> str:
 
 def _interval(plan: ClusterPlan) -> str:
     """The ends of the interval of the time; empty if an older release made the waves, or both are the same."""
-    least, most = ([getattr(row, name) for row in plan.waves] for name in ("least_seconds", "most_seconds"))
-    if None in least or None in most or human_time(sum(least)) == human_time(sum(most)):
-        return ""
-    return f"{human_time(sum(least))} to {human_time(sum(most))}"
+    ends = plan.copying_seconds
+    return human_times(*ends) if ends and human_time(ends[0]) != human_time(ends[1]) else ""
 
 
 def _above_bound(plan: ClusterPlan) -> str:
     """How close the waves are to their bound; nothing about a single wave, which is always at its bound."""
-    ratio = plan.figure("waves_over_bound")
-    if ratio is None or len(plan.waves) == 1:
+    ratio, count = plan.figure("waves_over_bound"), len(plan.waves_between)
+    if ratio is None or count <= 1:
         return ""
-    return f"{human_ratio(ratio)} the proven minimum for {plural(len(plan.waves), 'wave')}"
-
-
-def _head(plan: ClusterPlan) -> Iterator[str]:
-    yield from _paragraph(verdict(plan))
-    for goal in goals(plan):
-        text = f"{goal.state:<12} {goal.name}: {goal.detail}"
-        yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 15, break_long_words=False)
-    yield from _paragraph(exclusions(plan))
-    yield from _paragraph(origin(plan))
+    between = " between brokers" if plan.waves_inside else ""
+    return f"{human_ratio(ratio)} the proven minimum for {plural(count, 'wave')}{between}"
 
 
 def _findings(title: str, all_lines: Sequence[FindingLine], *, with_remedies: bool) -> Iterator[str]:
@@ -143,40 +138,45 @@ def _losses(plan: ClusterPlan) -> Iterator[str]:
         yield ""
         yield _row("If a broker or a rack fails", "before", "worst moment", "after")
         yield from table
-        yield from _paragraph(loss_note(plan))
+        yield from paragraph(loss_note(plan))
 
 
-def summary_text(plan: ClusterPlan, written: Sequence[Document]) -> str:
+def summary_text(plan: ClusterPlan, decision: Decision, written: Sequence[Document]) -> str:
     """The summary of one cluster.
 
     Parameters
     ----------
     plan : ClusterPlan
+    decision : Decision
+        About this plan.
     written : sequence of Document
         The other files of the cluster; the summary lists those for people.
     """
     table = [_row(line.label, line.before, line.baseline, line.after) for line in lines(plan)]
     paths = {document.path for document in written}
-    files = [(f"{plan.folder}/{name}", about) for name, about in _FILES.items() if f"{plan.folder}/{name}" in paths]
+    known = {f"{plan.folder}/{name}": about.replace(_WHOLE, whole_plan(plan)) for name, about in _FILES.items()}
+    files = [(path, about) for path, about in known.items() if path in paths]
     width = max((len(path) for path, _ in files), default=0) + 2
     text = [
         _title(plan),
-        *_head(plan),
+        *verdict_lines(decision),
+        *paragraph(origin(plan)),
+        *note_lines(decision),
         *_findings("Check first", open_findings(plan), with_remedies=True),
         "",
         _row("", "before", "Kafka default", "this plan"),
         *table,
-        *_paragraph(band_note(plan)),
+        *paragraph(band_note(plan)),
         *_losses(plan),
         "",
-        *_paragraph(proof(plan)),
-        *_paragraph(leader_proof(plan)),
-        *_paragraph(compared_with_default(plan)),
-        *_paragraph(factors_text(plan)),
-        *_paragraph(execution(plan)),
-        *_paragraph(cross_rack_cost(plan)),
-        *_paragraph(near_leaders(plan)),
-        *_paragraph(limited(plan)),
+        *paragraph(proof(plan)),
+        *paragraph(leader_proof(plan)),
+        *paragraph(factors_text(plan)),
+        *paragraph(execution(plan)),
+        *paragraph(directories_in_words(plan)),
+        *paragraph(cross_rack_cost(plan)),
+        *paragraph(near_leaders(plan)),
+        *paragraph(limited(plan)),
         *_findings("Also found", fixed_or_noted(plan), with_remedies=False),
         "",
         *(f"  {path:<{width}}{about}" for path, about in files),

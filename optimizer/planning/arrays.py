@@ -56,8 +56,13 @@ def to_brokers(frame: pd.DataFrame) -> Brokers:
         state=tuple(rows["state"]),
         racks_matter=racks_matter,
         pins=_pins(rows),
-        log_dirs=tuple(_log_dirs(structs) for structs in rows["log_dirs"]),
+        log_dirs=log_dirs_of(rows),
     )
+
+
+def log_dirs_of(frame: pd.DataFrame) -> tuple[tuple[LogDir, ...], ...]:
+    """Directories of each broker of one cluster, ascending by broker id, from rows of ``instance_brokers``."""
+    return tuple(_log_dirs(structs) for structs in frame.sort_values("broker_id", kind="stable")["log_dirs"])
 
 
 def _log_dirs(structs: Any) -> tuple[LogDir, ...]:

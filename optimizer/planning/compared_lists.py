@@ -62,6 +62,7 @@ def compare_lists(rows: pd.DataFrame) -> pd.DataFrame:
         reasons=_objects([",".join(codes) for codes in reasons], rows),
         in_sync_followers=[_followers(leader, isr) for leader, isr in zip(rows["leader"], rows["isr"], strict=True)],
         wave=None,
+        planned_log_dirs=None,
         **dict.fromkeys(TIMES),
     )
 

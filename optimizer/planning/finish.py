@@ -16,7 +16,7 @@ from optimizer.planning.left_out import left_by_order
 from optimizer.planning.unexplained import audit_limits, unexplained_findings
 from optimizer.settings import Policy, Settings
 from optimizer.solve.findings import band_findings, cluster_findings, limit_findings, pin_findings
-from optimizer.solve.findings.directory_findings import directory_findings
+from optimizer.solve.findings.directory_findings import directory_findings, full_directory_findings
 from optimizer.solve.findings.finding import Finding, unused_pattern
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.findings.net_moves import reasons, settle
@@ -179,6 +179,7 @@ def finish_cluster(
         *cluster_findings.rate_findings(partitions),
         *cluster_findings.disk_findings(brokers),
         *cluster_findings.network_findings(brokers),
+        *full_directory_findings(brokers, headroom=policy.disk_headroom),
         *directory_findings(brokers, partitions, final, rows["log_dirs"].to_list(), headroom=policy.disk_headroom),
         *cluster_findings.rack_findings(brokers, partitions, final),
         *cluster_findings.stranded_findings(brokers, partitions, final),
@@ -223,7 +224,7 @@ def finish_cluster(
             held_back=held_back,
         )
     if cluster.left_for_disk:
-        findings = with_left(findings, cluster.left_for_disk, partitions)
+        findings = with_left(findings, cluster.left_for_disk, brokers, partitions)
     if audit:
         findings += unexplained_findings(rows, brokers, partitions, final, audit)
     findings = _with_fixed_causes(findings, rows)

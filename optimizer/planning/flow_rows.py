@@ -1,10 +1,11 @@
-"""Rows of ``rack_flow`` and ``broker_waves`` of one cluster: which bytes go where in each wave."""
+"""Rows of ``rack_flow``, ``broker_waves`` and ``dir_balance`` of one cluster: which bytes go where in each wave."""
 
 import numpy as np
 import pandas as pd
 
 from optimizer.domain import Ints
 from optimizer.planning.arrays import to_brokers
+from optimizer.planning.directory_rows import directories_in, directory_rows
 from optimizer.planning.wave_rows import broker_ids, disk_used, to_changes, wave_parts, wave_times
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.flows import known_racks, rack_flow, takes_part
@@ -18,7 +19,7 @@ _BROKER_COLUMNS = ("wave", "broker_id", "out_bytes", "in_bytes", "busy_seconds",
 
 
 def flow_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> dict[str, pd.DataFrame]:
-    """Rows of ``rack_flow`` and ``broker_waves`` of one cluster, without the columns that name cluster and run.
+    """Rows of ``rack_flow``, ``broker_waves`` and ``dir_balance`` of one cluster, without columns that name it.
 
     Parameters
     ----------
@@ -28,13 +29,17 @@ def flow_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
         Rows of ``instance_brokers`` with ``disk_used_bytes``.
     """
     placed = scheduled[scheduled["wave"].notna()]
-    if placed.empty:
-        return {}
     changes = to_changes(placed, broker_ids(hosts))
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
+    directories = directories_in(placed, changes, hosts, settings.policy.disk_headroom)
+    dealt = directory_rows(directories, hosts, wave_of, placed["planned_log_dirs"].to_list())
+    frames = {} if dealt is None else {"dir_balance": dealt}
+    if placed.empty:
+        return frames
     return {
         "rack_flow": _between_racks(changes, wave_of, hosts),
         "broker_waves": _of_brokers(changes, placed, hosts, settings),
+        **frames,
     }
 
 

@@ -12,6 +12,7 @@ from optimizer.kafka.versions import needs_whole_min_isr
 from optimizer.planning.arrays import to_brokers, with_nulls
 from optimizer.planning.balance_rows import measure
 from optimizer.planning.compared_lists import TIMES, TOTALS, compared_in_memory, with_totals
+from optimizer.planning.dir_move_rows import Before, balances_dirs, dir_move_rows
 from optimizer.planning.exposed import exposure_rows
 from optimizer.planning.finish import TABLES
 from optimizer.planning.flow_rows import flow_rows
@@ -53,6 +54,7 @@ def plan_in_memory(
     *,
     captured_at: datetime | None = None,
     also_allowed: Floats | None = None,
+    moves_inside: bool = True,
 ) -> MemoryPlan:
     """Solve and plan one cluster.
 
@@ -66,13 +68,16 @@ def plan_in_memory(
         UTC, of the snapshot.
     also_allowed : (B, D) float, optional
         Loads that the bands also include; brokers ascend by id.
+    moves_inside : bool
+        As for ``planned_tables``.
     """
     cluster_id = str(hosts["cluster_id"].iloc[0])
     loads = {} if also_allowed is None else {cluster_id: also_allowed}
     solved = driver.solve(in_memory(instance, {cluster_id: to_brokers(hosts)}), settings, also_allowed=loads)
     tables = {name: solved.tables[name] for name in TABLES}
     tables |= {name: pd.DataFrame(list(rows)) for name, rows in small_tables(solved).items()}
-    return MemoryPlan(solved, {**tables, **planned_tables(instance, hosts, tables, settings, captured_at=captured_at)})
+    planned = planned_tables(instance, hosts, tables, settings, captured_at=captured_at, moves_inside=moves_inside)
+    return MemoryPlan(solved, {**tables, **planned})
 
 
 def planned_tables(
@@ -82,6 +87,7 @@ def planned_tables(
     settings: Settings,
     *,
     captured_at: datetime | None = None,
+    moves_inside: bool = True,
 ) -> dict[str, pd.DataFrame]:
     """The tables of stage plan of one cluster.
 
@@ -91,6 +97,8 @@ def planned_tables(
         As for ``plan_in_memory``.
     solved : mapping
         ``proposal``, ``moves``, ``findings``, ``bounds`` and ``leader_bounds``.
+    moves_inside : bool
+        Whether replicas move inside brokers, if the settings request it.
     """
     cluster_id = str(hosts["cluster_id"].iloc[0])
     hosts = with_load(hosts, instance).assign(captured_at=captured_at.timestamp() if captured_at else None)
@@ -102,13 +110,22 @@ def planned_tables(
     waves = wave_rows(scheduled, hosts, settings=settings)
     lists = planned.assign(replicas=planned["current_replicas"])
     measured = measure(lists, hosts, policy=settings.policy, placements=_PLACEMENTS)
-    version = next(cluster.kafka_version for cluster in settings.clusters if cluster.id == cluster_id)
+    version = next((cluster.kafka_version for cluster in settings.clusters if cluster.id == cluster_id), "")
     exposure, findings = exposure_rows(planned, hosts, needs_whole_min_isr=needs_whole_min_isr(version))
+    flows, throttles = flow_rows(scheduled, hosts, settings=settings), throttle_rows(scheduled, hosts)
+    if moves_inside and "dir_balance" in flows and balances_dirs(settings, cluster_id):
+        end = waves["ends_at"].fillna(waves["night_ends_at"]).max() if len(waves) else None
+        ends_at = None if pd.isna(end) else int(pd.Timestamp(end).timestamp())
+        before = Before(len(waves), ends_at, int(captured_at.timestamp()) if captured_at else None)
+        inside = dir_move_rows(planned, hosts, records(flows["dir_balance"]), settings, before)
+        waves, throttles = _with_rows(waves, inside["waves"]), _with_rows(throttles, inside["throttles"])
+        findings = _with_rows(findings, inside["wave_findings"])
+        flows |= {name: pd.DataFrame(inside[name]) for name in ("dir_balance", "dir_moves")}
     tables = {
         "compared": planned,
         "waves": waves,
-        **flow_rows(scheduled, hosts, settings=settings),
-        "throttles": throttle_rows(scheduled, hosts),
+        **flows,
+        "throttles": throttles,
         "measured": measured,
         "exposure": exposure,
         "wave_findings": pd.concat([findings, *_late(waves, settings)], ignore_index=True),
@@ -116,10 +133,19 @@ def planned_tables(
     return {**tables, "plan_summary": _summary(planned, {**solved, **tables})}
 
 
+def _with_rows(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """The frame with more rows."""
+    if not rows:
+        return frame
+    added = pd.DataFrame(rows).reindex(columns=frame.columns)
+    return pd.concat([frame.astype(object), added.astype(object)], ignore_index=True) if len(frame) else added
+
+
 def _late(waves: pd.DataFrame, settings: Settings) -> list[pd.DataFrame]:
     if not settings.schedule.windows or waves.empty:
         return []
-    seconds = {name: waves[name].astype("int64") // 10**9 for name in MOMENTS}
+    # A difference of times does not depend on their unit, and an unknown time stays unknown.
+    seconds = {name: (pd.to_datetime(waves[name]) - pd.Timestamp(0)) / pd.Timedelta(seconds=1) for name in MOMENTS}
     return [late_rows(waves.assign(**seconds))]
 
 
@@ -128,6 +154,7 @@ def _summary(planned: pd.DataFrame, tables: Tables) -> pd.DataFrame:
     totals = {name: None if pd.isna(sums[name]) else int(sums[name]) for name in TOTALS}
     names = ("measured", "bounds", "leader_bounds", "waves", "exposure")
     rows = {name: records(tables[name]) for name in names}
+    rows |= {name: records(tables[name]) if name in tables else [] for name in ("dir_balance", "dir_moves")}
     unexplained = int((tables["findings"]["code"] == FindingCode.UNEXPLAINED.value).sum())
     return pd.DataFrame(summary_rows(totals, **rows, unexplained=unexplained), columns=["figure", *SIDES], dtype=object)
 

@@ -1,16 +1,24 @@
-"""Changes that a plan leaves for later: a limit does not allow them, or no order of copies has disk space for them.
+"""Changes that a plan leaves for later: a limit does not allow them, or no order of copies has space for them.
 
 The waves depend only on net moves and their reasons, which follow from the solved placement. So the schedule can be
 tried before leaders, findings and bounds are made; these then describe the final plan.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Ints, Partitions
+from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Floats, Ints, Partitions
 from optimizer.planning.arrays import replica_lists, split_rows, to_partitions
+from optimizer.schedule.directory_plan import NO_ROUND, DirectoryPlan, directory_plan
+from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
+from optimizer.schedule.timed_waves import Cuts
 from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, wave_changes_between
 from optimizer.schedule.wave_order import disk_limits, unschedulable
+from optimizer.schedule.waves import UNPLACED
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bounds.bound import copies_of, only_in
 from optimizer.solve.findings.net_moves import reasons, settle
@@ -84,29 +92,35 @@ def left_by_order(frame: pd.DataFrame, cluster: SolvedCluster, settings: Setting
     Returns
     -------
     DataFrame
-        topic, partition, ``is_left``, and ``second``: another list, or null.
+        topic, partition, ``is_left``, ``second``: another list, or null; and ``full_broker``: the broker whose log
+        directories have no room, or null.
     """
     brokers = cluster.brokers
     rows, partitions, chosen = split_rows(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
-    left = _left_out(brokers, partitions, settled, settings)
+    order = _Order(brokers, partitions, rows["log_dirs"].to_list(), settings)
+    left, full_broker = order.left_out(settled)
     base = np.where(left[:, None], partitions.replicas, settled)
-    lists = _with_second_choices(cluster, partitions, base, settings) if left.any() else base
+    lists = _with_second_choices(cluster, order, base) if left.any() else base
     is_second = (lists != base).any(axis=1)
     at = np.flatnonzero(left | is_second)
     ids = replica_lists(lists[at], brokers.ids)
     second = [replicas if is_new else None for replicas, is_new in zip(ids, is_second[at], strict=True)]
+    full = [int(brokers.ids[broker]) if broker >= 0 else None for broker in full_broker[at]]
     result = rows.loc[at, ["topic", "partition"]].assign(is_left=left[at])
-    return result.assign(second=pd.Series(second, index=result.index, dtype=object))
+    return result.assign(
+        second=pd.Series(second, index=result.index, dtype=object),
+        full_broker=pd.Series(full, index=result.index, dtype=object),
+    )
 
 
-def _with_second_choices(cluster: SolvedCluster, partitions: Partitions, base: Ints, settings: Settings) -> Ints:
+def _with_second_choices(cluster: SolvedCluster, order: "_Order", base: Ints) -> Ints:
     """Add second choices for partitions that must change and are left out, (P, W).
 
     First those that fit in addition to all old and new copies; then those for which there is an order of copies.
     """
-    brokers, old, size = cluster.brokers, partitions.replicas, partitions.size_bytes
-    disk, limit = disk_limit(brokers, settings.policy), cluster.cluster_policy.move_limit
+    brokers, old, size = cluster.brokers, order.partitions.replicas, order.partitions.size_bytes
+    disk, limit = disk_limit(brokers, order.settings.policy), cluster.cluster_policy.move_limit
     for frees_disk in (False, True):
         kept, copies = (base != old).any(axis=1), copies_of(old, base)
         arriving = bytes_per_broker(np.where(only_in(base, old), base, -1), size, len(brokers))
@@ -114,35 +128,102 @@ def _with_second_choices(cluster: SolvedCluster, partitions: Partitions, base: I
         spent = np.array([int((copies * size).sum()), int(copies.sum())])
         lists, _ = second_choices(
             brokers,
-            partitions,
+            order.partitions,
             kept,
             planned=base,
-            unchanged=partitions.rows(np.zeros(0, dtype=np.int64)),
+            unchanged=order.partitions.rows(np.zeros(0, dtype=np.int64)),
             room_bytes=disk - (bytes_per_broker(base, size, len(brokers)) if frees_disk else peak),
             allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
             frees_disk=frees_disk,
+            most_bytes=order.most_bytes(base),
         )
         settled = settle(old, lists)
-        still_left = _left_out(brokers, partitions, settled, settings)
+        still_left, _ = order.left_out(settled)
         while (still_left & ~kept).any():
             settled = np.where((still_left & ~kept)[:, None], old, settled)
-            still_left = _left_out(brokers, partitions, settled, settings)
+            still_left, _ = order.left_out(settled)
         if not still_left.any():
             base = settled
     return base
 
 
-def _left_out(brokers: Brokers, partitions: Partitions, settled: Ints, settings: Settings) -> Bools:
-    """Partitions to leave out, (P,), because no order of the copies has disk space for them."""
-    changed = (settled != partitions.replicas).any(axis=1)
-    left = np.zeros(len(partitions), dtype=bool)
-    if not changed.any():
-        return left
-    changes = _changes(brokers, partitions, settled, changed)
-    used = bytes_per_broker(partitions.replicas, partitions.size_bytes, len(brokers))
-    limit = disk_limits(brokers.disk_capacity_bytes, settings.policy.disk_headroom)
-    left[changed] = unschedulable(changes, disk_used=used, disk_limit=limit, schedule=settings.schedule)
-    return left
+@dataclass(frozen=True)
+class _Order:
+    """Finds the changes of one cluster that no order of the copies has space for.
+
+    Parameters
+    ----------
+    log_dirs : of each partition
+        The directory of each replica before the plan.
+    """
+
+    brokers: Brokers
+    partitions: Partitions
+    log_dirs: Sequence[Sequence[str]]
+    settings: Settings
+
+    def left_out(self, settled: Ints) -> tuple[Bools, Ints]:
+        """Partitions to leave out, (P,); and a broker whose directories have no room for each, (P,), or -1."""
+        changed = (settled != self.partitions.replicas).any(axis=1)
+        kept, full_broker = changed.copy(), np.full(len(changed), -1, dtype=np.int64)
+        while kept.any():
+            left = np.zeros(len(changed), dtype=bool)
+            left[kept] = self._without_disk(settled, kept)
+            kept &= ~left
+            if not self._has_directories:
+                break
+            if not left.any() and kept.any():
+                left[kept], full_broker[kept] = self._without_directory(settled, kept)
+                kept &= ~left
+            if not left.any():
+                break
+        return changed & ~kept, full_broker
+
+    @property
+    def _has_directories(self) -> bool:
+        return any(len(dirs) > 1 for dirs in self.brokers.log_dirs)
+
+    def most_bytes(self, settled: Ints) -> Floats:
+        """The largest replica that a broker's directories take after these changes, (B,); +inf on other brokers."""
+        most = np.full(len(self.brokers), np.inf)
+        if self._has_directories:
+            changed = (settled != self.partitions.replicas).any(axis=1)
+            for broker, size_bytes in self._directory_plan(settled, changed).rounds().most_bytes.items():
+                most[broker] = size_bytes
+        return most
+
+    def _without_disk(self, settled: Ints, kept: Bools) -> Bools:
+        """Changes that no order of the copies has disk space for, (N,)."""
+        changes = _changes(self.brokers, self.partitions, settled, kept)
+        return unschedulable(changes, disk_used=self._used, disk_limit=self._limit, schedule=self.settings.schedule)
+
+    def _without_directory(self, settled: Ints, kept: Bools) -> tuple[Bools, Ints]:
+        """Changes that find no directory, or no wave in the order of the rounds, (N,).
+
+        And a broker whose directories have no room for each, (N,), or -1.
+        """
+        plan, schedule = self._directory_plan(settled, kept), self.settings.schedule
+        rounds = plan.rounds()
+        too_late = rounds.round_of >= schedule.waves if schedule.waves else np.zeros(len(plan.changes), dtype=bool)
+        left = (rounds.round_of == NO_ROUND) | too_late
+        full_broker = np.where(left, rounds.full_broker, -1)
+        if not left.any() and rounds.round_of.any():
+            cuts = Cuts(plan.changes, self._used, self._limit, schedule, style="careful", round_of=rounds.round_of)
+            left = cuts.of_length(schedule.window_hours * 3600, copy_rate_bytes_per_s(schedule)) == UNPLACED
+        return left, full_broker
+
+    def _directory_plan(self, settled: Ints, kept: Bools) -> DirectoryPlan:
+        changes = _changes(self.brokers, self.partitions, settled, kept)
+        paths = [self.log_dirs[row] for row in np.flatnonzero(kept).tolist()]
+        return directory_plan(changes, self.brokers.log_dirs, paths, self.settings.policy.disk_headroom)
+
+    @cached_property
+    def _used(self) -> Ints:
+        return bytes_per_broker(self.partitions.replicas, self.partitions.size_bytes, len(self.brokers))
+
+    @cached_property
+    def _limit(self) -> Ints:
+        return disk_limits(self.brokers.disk_capacity_bytes, self.settings.policy.disk_headroom)
 
 
 def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: Bools) -> WaveChanges:

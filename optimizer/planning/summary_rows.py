@@ -1,11 +1,12 @@
 """The figures of the summary of one cluster: before the plan, with Kafka's default, and after the plan."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from optimizer.planning.balance_rows import PLACEMENTS
 from optimizer.planning.exposed import BROKER, NONE, RACK, SOME_BROKER, SOME_RACK
+from optimizer.units import SECONDS_PER_HOUR
 
 AFTER, BASELINE, BEFORE = "after", "baseline", "before"
 SIDES = (*PLACEMENTS, "worst_moment")
@@ -18,7 +19,6 @@ _FIGURE_OF_LOSS = {
     SOME_RACK: "stopped_by_some_rack",
 }
 _CHANGES = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
-_SECONDS_PER_HOUR = 3600  # waves have seconds, the figure has hours
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 # Name of a figure, its placement, and its value.
@@ -26,7 +26,16 @@ Value = tuple[str, str, float | None]
 
 
 def summary_rows(
-    totals: Row, measured: Rows, bounds: Rows, leader_bounds: Rows, waves: Rows, exposure: Rows, *, unexplained: int
+    totals: Row,
+    measured: Rows,
+    bounds: Rows,
+    leader_bounds: Rows,
+    waves: Rows,
+    exposure: Rows,
+    dir_balance: Rows,
+    dir_moves: Rows,
+    *,
+    unexplained: int,
 ) -> list[dict[str, Any]]:
     """A row for each figure: ``figure`` and the columns of ``SIDES``.
 
@@ -35,7 +44,7 @@ def summary_rows(
     totals : mapping
         ``compared_lists.TOTALS``.
     measured : rows of ``balance_rows.COLUMNS``
-    bounds, leader_bounds, waves, exposure : rows of these tables
+    bounds, leader_bounds, waves, exposure, dir_balance, dir_moves : rows of these tables
     unexplained : int
         Findings about partitions that stay without a reason.
     """
@@ -44,6 +53,8 @@ def summary_rows(
         *_balance_figures(measured),
         *_leader_figures(leader_bounds),
         *_exposure_figures(exposure),
+        *_directory_figures(dir_balance),
+        *_inside_figures(dir_balance, dir_moves),
     )
     sides: dict[str, dict[str, float | None]] = defaultdict(lambda: dict.fromkeys(SIDES))
     for figure, side, value in values:
@@ -65,7 +76,8 @@ def _sum(rows: Iterable[Row], name: str) -> int | None:
 def _plan_figures(totals: Row, bounds: Rows, waves: Rows, unexplained: int) -> Iterator[Value]:
     best = next((row for row in bounds if row["is_best"]), {"bound_bytes": None, "gap_percent": None})
     moved, default_moved = totals["moved_bytes"], totals["default_moved_bytes"]
-    waves_bound = max((row["least_total_bytes"] for row in waves), default=None)
+    between = [row for row in waves if not row["inside_brokers"]]
+    waves_bound = max((row["least_total_bytes"] for row in between), default=None)
     after = {name: totals[name] for name in (*_CHANGES, "followers_reordered")} | {
         "unexplained": unexplained,
         "moved_share_percent": _ratio(moved, totals["total_bytes"], 100.0),
@@ -73,9 +85,9 @@ def _plan_figures(totals: Row, bounds: Rows, waves: Rows, unexplained: int) -> I
         "gap_percent": best["gap_percent"],
         "times_default": _ratio(default_moved, moved),
         "waves": max((row["wave"] for row in waves), default=0),
-        "estimated_hours": sum(row["estimated_seconds"] for row in waves) / _SECONDS_PER_HOUR,
+        "estimated_hours": sum(row["estimated_seconds"] for row in waves) / SECONDS_PER_HOUR,
         "waves_bound_bytes": waves_bound,
-        "waves_over_bound": _ratio(_sum(waves, "busiest_bytes"), waves_bound),
+        "waves_over_bound": _ratio(_sum(between, "busiest_bytes"), waves_bound),
     }
     default = {name: totals[f"default_{name}"] for name in _CHANGES} | {
         "moved_share_percent": _ratio(default_moved, totals["total_bytes"], 100.0),
@@ -147,3 +159,40 @@ def _exposure_figures(exposure: Rows) -> Iterator[Value]:
                 yield figure, row["moment"], value
             yield figure, "worst_moment", value
         yield "near_leader_busiest_over_mean", AFTER, row["near_leader_busiest_over_mean"]
+
+
+def _directory_figures(dir_balance: Rows) -> Iterator[Value]:
+    """The fullest of the directories that may get replicas, with a known capacity."""
+    for row in (row for row in dir_balance if row["is_open"]):
+        for side, name in ((BEFORE, "before_bytes"), (AFTER, "after_bytes"), ("worst_moment", "peak_bytes")):
+            yield "fullest_directory_percent", side, _ratio(row[name], row["capacity_bytes"], 100.0)
+        yield "kafka_directory_percent", "worst_moment", _ratio(row["default_peak_bytes"], row["capacity_bytes"], 100.0)
+
+
+def _inside_figures(dir_balance: Rows, dir_moves: Rows) -> Iterator[Value]:
+    """Moves inside brokers, their bound, and directories outside their bands; nothing unless they are balanced.
+
+    What stays outside the bands need not move, so it is subtracted from the bound of each broker.
+    """
+    banded = [row for row in dir_balance if row["lower_bytes"] is not None]
+    if not banded:
+        return
+    moved = Counter[tuple[int, str]]()
+    for row in dir_moves:
+        moved[row["broker_id"], row["to_log_dir"]] += row["size_bytes"]
+        moved[row["broker_id"], row["from_log_dir"]] -= row["size_bytes"]
+    over, under, before, after = Counter[int](), Counter[int](), 0, 0
+    for row in banded:
+        load = row["after_bytes"] - moved[row["broker_id"], row["log_dir"]]  # before the moves inside brokers
+        for side, was, is_now in (
+            (over, load - row["upper_bytes"], row["after_bytes"] - row["upper_bytes"]),
+            (under, row["lower_bytes"] - load, row["lower_bytes"] - row["after_bytes"]),
+        ):
+            side[row["broker_id"]] += max(was, 0) - max(is_now, 0)
+        before += not row["lower_bytes"] <= row["before_bytes"] <= row["upper_bytes"]
+        after += not row["lower_bytes"] <= row["after_bytes"] <= row["upper_bytes"]
+    yield "dir_moves", AFTER, len(dir_moves)
+    yield "dir_moved_bytes", AFTER, sum(row["size_bytes"] for row in dir_moves)
+    yield "dir_bound_bytes", AFTER, sum(max(over[broker], under[broker], 0) for broker in over)
+    yield "dirs_outside_bands", BEFORE, before
+    yield "dirs_outside_bands", AFTER, after

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from optimizer.audit import AuditBroker, AuditLimits, partitions_from_rows, unexplained
+from optimizer.audit import AuditBroker, AuditLimits, AuditLogDir, partitions_from_rows, unexplained
 from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
 from optimizer.planning.arrays import replica_lists
@@ -38,6 +38,10 @@ def audit_brokers(brokers: Brokers) -> tuple[AuditBroker, ...]:
             accepts_leadership=bool(brokers.accepts_leadership[b]),
             must_empty=bool(brokers.must_empty[b]),
             disk_capacity_bytes=int(brokers.disk_capacity_bytes[b]),
+            log_dirs=tuple(
+                AuditLogDir(path=d.path, capacity_bytes=d.capacity_bytes, used_bytes=d.used_bytes, is_open=d.is_open)
+                for d in (brokers.log_dirs[b] if brokers.log_dirs else ())
+            ),
         )
         for b in range(len(brokers))
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from optimizer.domain import REASONS, REORDERED, Ints
 from optimizer.planning.arrays import replica_matrix
 from optimizer.planning.compared_lists import TIMES
+from optimizer.planning.directory_rows import directories_in, named, with_directories
 from optimizer.planning.late_waves import MOMENTS
 from optimizer.schedule.estimate import traffic
 from optimizer.schedule.network_room import UNKNOWN, NetworkLoad, network_room
@@ -64,12 +66,14 @@ def disk_used(hosts: pd.DataFrame) -> Ints:
 
 
 def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
-    """Assign a wave to each changed partition of one cluster; null if the disks have no room for it in any order.
+    """Assign a wave to each changed partition of one cluster, and a directory to each replica that arrives.
+
+    The wave is null if the disks have no room for it in any order.
 
     Parameters
     ----------
     changed : DataFrame
-        Rows of ``compare_lists`` without waves.
+        Rows of ``compare_lists`` without waves, with ``log_dirs``.
     hosts : DataFrame
         Rows of ``instance_brokers`` with ``disk_used_bytes`` and the bytes per second that brokers receive and send.
     """
@@ -80,11 +84,16 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     limit = _disk_limits(hosts, settings.policy.disk_headroom)
     cuts = Cuts(changes, disk_used(hosts), limit, settings.schedule, settings.emit.throttle_style)
     room = network_room(changes, _network_load(hosts))
-    timed = timed_waves(cuts, room=room, captured_at=_captured_at(hosts))
+    make_waves = partial(timed_waves, room=room, captured_at=_captured_at(hosts))
+    timed, planned_log_dirs = make_waves(cuts), None
+    if directories := directories_in(rows, changes, hosts, settings.policy.disk_headroom):
+        timed, chosen = with_directories(directories, cuts, timed, make_waves)
+        after = replica_matrix(rows["proposed_replicas"], broker_ids(hosts), width=chosen.shape[1])
+        planned_log_dirs = pd.Series(named(directories, after, chosen), index=rows.index, dtype=object)
     placed = pd.Series(timed.wave_of, index=rows.index, dtype="Int32").mask(timed.wave_of == UNPLACED)
     by_wave = pd.DataFrame([_times(timed, wave) for wave in timed.rates], index=[*timed.rates], columns=TIMES)
     times = by_wave.astype("Int64").reindex(timed.wave_of).set_axis(rows.index)
-    return rows.assign(wave=placed, **times)
+    return rows.assign(wave=placed, planned_log_dirs=planned_log_dirs, **times)
 
 
 def _captured_at(hosts: pd.DataFrame) -> datetime | None:
@@ -179,6 +188,7 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
     frame["network_broker"] = pd.Series(int(ids[room.broker]) if room else None, index=frame.index, dtype="Int32")
     frame["network_left_bytes_per_s"] = pd.Series(room and room.left_bytes_per_s, index=frame.index, dtype="Int64")
     frame = frame.assign(**_calendar(times, settings.schedule))
+    frame["inside_brokers"] = False
     frame["least_total_bytes"] = _least_total_bytes(changes, wave_of, len(ids))
     frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
     return frame[WAVES.names]

@@ -29,6 +29,12 @@ def copy_rate_bytes_per_s(schedule: Schedule) -> int:
     return round(schedule.throttle_mb_per_s * BYTES_PER_MB)
 
 
+def rates_of_windows(schedule: Schedule) -> list[int]:
+    """The same rate in each window: its own, or else that of the schedule."""
+    usual = copy_rate_bytes_per_s(schedule)
+    return [round(window.throttle_mb_per_s * BYTES_PER_MB) or usual for window in schedule.windows]
+
+
 def rates_per_broker(of: Traffic, *, copy_bytes_per_s: int) -> Rates:
     """The careful style: each broker that sends or receives copies has its own rate."""
     return Rates(

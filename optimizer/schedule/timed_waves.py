@@ -8,8 +8,8 @@ one before in the same night, or at the start of the next night that is long eno
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -20,10 +20,16 @@ from optimizer.schedule.estimate import traffic
 from optimizer.schedule.network_room import NetworkRoom, rates_with_room
 from optimizer.schedule.sharing import copies_of, copy_rates
 from optimizer.schedule.simulate import WaveTime, wave_time
-from optimizer.schedule.throttle_rate import BYTES_PER_KB, BYTES_PER_MB, copy_rate_bytes_per_s, rates_in_style
-from optimizer.schedule.wave_changes import WaveChanges
+from optimizer.schedule.throttle_rate import (
+    BYTES_PER_KB,
+    BYTES_PER_MB,
+    copy_rate_bytes_per_s,
+    rates_in_style,
+    rates_of_windows,
+)
+from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker
 from optimizer.schedule.waves import UNPLACED
-from optimizer.schedule.windows import Slot, least_capacity, nights, place_waves
+from optimizer.schedule.windows import Slot, coming_nights, least_capacity, place_waves
 from optimizer.settings import Schedule
 from optimizer.windows_setting import LEAST_MB_PER_S
 
@@ -78,6 +84,8 @@ class Cuts:
     schedule : Schedule
     style : str
         Of the throttles: careful or kafka.
+    round_of : (N,) int64, optional
+        Changes of a round come in waves after those of the round before (``directory_plan.Rounds``).
     """
 
     changes: WaveChanges
@@ -85,6 +93,7 @@ class Cuts:
     disk_limit: Ints
     schedule: Schedule
     style: str
+    round_of: Ints | None = None
 
     def most_seconds(self, wave_of: Ints, wave: int, rate: int) -> float:
         """The end of the interval of a wave's time."""
@@ -114,7 +123,26 @@ class Cuts:
             throttle_mb_per_s=max(rate / BYTES_PER_MB, LEAST_MB_PER_S),
             max_moves_per_wave=self.schedule.max_moves_per_wave,
         )
-        return balanced_waves(self.changes, disk_used=self.disk_used, disk_limit=self.disk_limit, schedule=limits)
+        if self.round_of is None:
+            return balanced_waves(self.changes, disk_used=self.disk_used, disk_limit=self.disk_limit, schedule=limits)
+        return self._by_round(self.round_of, limits)
+
+    def _by_round(self, round_of: Ints, limits: Schedule) -> Ints:
+        """Waves of each round after those of the round before; of a fixed number each later round has one."""
+        wave_of, used, first = np.full(len(self.changes), UNPLACED, dtype=np.int64), self.disk_used, 0
+        later, least = int(round_of.max()), min(limits.waves, 1)  # 0: their number is automatic
+        for number in range(later + 1):
+            part = round_of == number
+            changes = self.changes.select(part)
+            n_waves = least if number else max(limits.waves - later, least)
+            waves = balanced_waves(
+                changes, disk_used=used, disk_limit=self.disk_limit, schedule=replace(limits, waves=n_waves)
+            )
+            wave_of[part] = np.where(waves == UNPLACED, UNPLACED, first + waves)
+            first += int(waves.max(initial=0))
+            used = used + bytes_per_broker(changes.added, changes.size_bytes, len(used))
+            used = used - bytes_per_broker(changes.removed, changes.size_bytes, len(used))
+        return wave_of
 
 
 def timed_waves(cuts: Cuts, *, room: NetworkRoom | None, captured_at: datetime | None) -> TimedWaves:
@@ -128,15 +156,14 @@ def timed_waves(cuts: Cuts, *, room: NetworkRoom | None, captured_at: datetime |
     """
     schedule, windows = cuts.schedule, cuts.schedule.windows
     usual_seconds, usual_rate = schedule.window_hours * 3600, copy_rate_bytes_per_s(schedule)
-    asked = [round(window.throttle_mb_per_s * BYTES_PER_MB) or usual_rate for window in windows] or [usual_rate]
+    asked = rates_of_windows(schedule) or [usual_rate]
     rates = rates_with_room(asked, room)
     wave_of = cuts.inside(*least_capacity(windows, rates)) if windows else cuts.of_length(usual_seconds, rates[0])
     if (wave_of == UNPLACED).any():  # ``solve`` has tried the requested rate and length: they place every change
         wave_of = cuts.of_length(usual_seconds, usual_rate)
-    numbers, first = _numbers(wave_of), date.fromisoformat(schedule.first_night) if schedule.first_night else None
-    if not windows or (first is None and captured_at is None):
+    numbers, coming = _numbers(wave_of), coming_nights(schedule, captured_at)
+    if coming is None:
         return TimedWaves(wave_of, dict.fromkeys(numbers, min(rates)), dict.fromkeys(numbers, min(asked)), {})
-    coming = nights(windows, after=None if first else captured_at, first=first)
     placed = place_waves(partial(cuts.most_seconds, wave_of), len(numbers), rates, coming)
     slots = dict(zip(numbers, placed, strict=True))
     planned, requested = (

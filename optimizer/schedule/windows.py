@@ -19,6 +19,7 @@ from heapq import merge
 from itertools import count
 from zoneinfo import ZoneInfo
 
+from optimizer.settings import Schedule
 from optimizer.windows_setting import DAYS, Window
 
 # Seconds between two waves: people check the first one, and the throttles are changed.
@@ -132,6 +133,17 @@ def nights(windows: Sequence[Window], *, after: datetime | None = None, first: d
     return _apart(night for night in ascending if after is None or night.start >= after)
 
 
+def coming_nights(schedule: Schedule, captured_at: datetime | None) -> Iterator[Night] | None:
+    """The nights of a plan: from the first one that the schedule names, or else after the capture of the snapshot.
+
+    None without windows, or if neither is known.
+    """
+    first = date.fromisoformat(schedule.first_night) if schedule.first_night else None
+    if not schedule.windows or (first is None and captured_at is None):
+        return None
+    return nights(schedule.windows, after=None if first else captured_at, first=first)
+
+
 def _apart(ascending: Iterator[Night]) -> Iterator[Night]:
     """The nights without what an earlier one covers, and without empty ones."""
     end = None
@@ -147,6 +159,8 @@ def place_waves(
     n_waves: int,
     copy_rates_bytes_per_s: Sequence[int],
     nights: Iterator[Night],
+    *,
+    ends_at: datetime | None = None,
 ) -> list[Slot]:
     """Give each wave a place, in order.
 
@@ -162,17 +176,20 @@ def place_waves(
         The rate of each window.
     nights : iterator of Night
         As from ``nights``: without end.
+    ends_at : datetime, optional
+        UTC: the end of other waves, which the first one follows.
     """
     slots: list[Slot] = []
     seconds = cache(most_seconds)
     ahead: deque[Night] = deque()
-    free_from = datetime.min.replace(tzinfo=UTC)
+    between = timedelta(seconds=BETWEEN_WAVES_SECONDS)
+    free_from = ends_at + between if ends_at else datetime.min.replace(tzinfo=UTC)
     for wave in range(1, n_waves + 1):
         _look_ahead(ahead, nights, free_from)
         trials = (_slot(night, free_from, seconds(wave, copy_rates_bytes_per_s[night.window])) for night in ahead)
         slots.append(_first_inside(trials))
         end = slots[-1].end or slots[-1].night.end
-        free_from = end + timedelta(seconds=BETWEEN_WAVES_SECONDS)
+        free_from = end + between
     return slots
 
 

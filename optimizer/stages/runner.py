@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import datetime
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from optimizer.declared import DECLARED, NAMES, WRITERS
 from optimizer.errors import BallastError, Unreadable, WorkerGone
 from optimizer.meter import Meter
+from optimizer.run_page import published_decisions, write_run_page
 from optimizer.stages.baseline import baseline
 from optimizer.stages.emit import emit
 from optimizer.stages.ingest import ingest
@@ -31,7 +33,7 @@ STAGES = (
         **vars(DECLARED["validate"]),
         build=validate.build,
         gate=validate.gate,
-        report=validate.publish,
+        report=validate.report,
         preload=great_expectations.load,
     ),
     Stage(**vars(DECLARED["snapshot"]), build=snapshot.build, gate=snapshot.gate),
@@ -195,16 +197,41 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
         store.ensure_existing(table for stage in stages for table in stage.writes)
         attempt = begin(store, run, first_stage=stages[0].name)
         _report_all_stopped(attempt, meter)
-        for number, stage in enumerate(stages, start=1):
-            if not attempt.active:
-                break
-            with _verdicts_stored(attempt, stage, meter), meter.stage(stage.name, f"[{number}/{len(stages)}]"):
-                refused = run_stage(stage, run, store, stopped=attempt.stopped, before_change=attempt.start)
-                attempt.refuse(refused, stage.name)
-            store.release(keep={table for later in stages[number:] for table in later.reads})
-    if stages[-1].name == NAMES[-1]:
-        attempt.settle({cluster: _verdict_of_plan(run, cluster) for cluster in attempt.active})
+        with _run_page_written(attempt, run, meter):
+            for number, stage in enumerate(stages, start=1):
+                if not attempt.active:
+                    break
+                with _verdicts_stored(attempt, stage, meter), meter.stage(stage.name, f"[{number}/{len(stages)}]"):
+                    refused = run_stage(stage, run, store, stopped=attempt.stopped, before_change=attempt.start)
+                    attempt.refuse(refused, stage.name)
+                store.release(keep={table for later in stages[number:] for table in later.reads})
+            if stages[-1].name == NAMES[-1]:
+                attempt.settle({cluster: _verdict_of_plan(run, cluster) for cluster in attempt.active})
     return attempt.verdicts
+
+
+@contextmanager
+def _run_page_written(attempt: Attempt, run: Run, meter: Meter) -> Iterator[None]:
+    """Write the page of the run at the end of an attempt that has changed something, even if it fails."""
+    try:
+        yield
+    except BaseException:
+        # The same error, such as a full disk, may stop this write, too.
+        with suppress(OSError):
+            _write_run_page(attempt, run)
+        raise
+    try:
+        _write_run_page(attempt, run)
+    except OSError as error:
+        # The plans are stored and published, so the run has not failed.
+        meter.stream.write(f"warning: the page of the run is not written ({error}): ./ballast report writes it\n")
+
+
+def _write_run_page(attempt: Attempt, run: Run) -> None:
+    if not attempt.has_started:
+        return
+    verdicts = {cluster: vars(verdict) for cluster, verdict in {**attempt.others, **attempt.verdicts}.items()}
+    write_run_page(run.folder, run.run_id, verdicts, published_decisions(run.folder, verdicts))
 
 
 def _external_inputs(stages: Sequence[Stage]) -> list[str]:
@@ -256,6 +283,13 @@ def _report_unchanged(attempt: Attempt, meter: Meter) -> None:
 
 
 def _verdict_of_plan(run: Run, cluster_id: str) -> Verdict:
-    verdict = PLANNED if emit.has_reassignment(run, cluster_id) else NOTHING_TO_DO
-    sha256, missed = emit.manifest_hash_and_missed_goals(run, cluster_id)
-    return Verdict(verdict=verdict, exit_code=0, reason=missed, manifest_sha256=sha256)
+    decision = emit.decision_of_cluster(run, cluster_id)
+    until = decision["valid_until"]
+    return Verdict(
+        verdict=PLANNED if emit.has_reassignment(run, cluster_id) else NOTHING_TO_DO,
+        exit_code=0,
+        reason=emit.missed_in_words(decision),
+        manifest_sha256=emit.manifest_sha256(run, cluster_id),
+        moved_bytes=round(decision["figures"]["moved_bytes"]["after"] or 0),
+        valid_until=datetime.fromisoformat(until) if until else None,
+    )

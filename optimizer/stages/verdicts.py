@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 from pyspark.sql import Row
@@ -23,6 +25,8 @@ class Verdict:
     exit_code: int | None = None
     reason: str | None = None
     manifest_sha256: str | None = None
+    moved_bytes: int | None = None
+    valid_until: datetime | None = None
 
     @property
     def is_stopped(self) -> bool:
@@ -65,6 +69,8 @@ class Attempt:
         Verdicts of this attempt that the table has.
     planned : collection of str
         Clusters that have a plan from the last attempt.
+    others : mapping of str to Verdict
+        The last verdicts of clusters that only earlier attempts had.
     """
 
     def __init__(
@@ -76,8 +82,10 @@ class Attempt:
         verdicts: Mapping[str, Verdict],
         stored: Mapping[str, Verdict],
         planned: Collection[str] = (),
+        others: Mapping[str, Verdict] | None = None,
     ) -> None:
         self.number, self.verdicts = number, dict(verdicts)
+        self.others = dict(others or {})
         self.has_started = False
         self._store, self._run, self._stored, self._planned = store, run, dict(stored), planned
 
@@ -171,11 +179,12 @@ def check_not_approved(store: Store, run: Run) -> None:
     Raises
     ------
     AlreadyApproved
-        When the plan of one of its clusters is approved, because its waves may be running.
+        When the plan of one of its clusters was approved, because its waves may be running. A revocation does not
+        change that: waves that began before it may still run.
     """
     if store.run_record(run.run_id, NAMES[-1]) is None:
         return
-    for row in store.current_rows("approvals", run.run_id):
+    for row in (row for row in store.current_rows("approvals", run.run_id) if not row.is_revocation):
         raise AlreadyApproved(
             f"{row.approved_by} has approved the plan of run {run.run_id!r} for cluster {row.cluster_id}, "
             "so this run is not planned again: give another --run-id"
@@ -190,14 +199,16 @@ def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
     """
     store.begin(run_id=run.run_id, **run.about())
     rows = [] if store.is_new(run.run_id) else store.current_rows("verdicts", run.run_id)
-    last = max((row.attempt for row in rows), default=0)
+    rows.sort(key=attrgetter("attempt"))
+    last = rows[-1].attempt if rows else 0
     before = {row.cluster_id: _of_row(row) for row in rows if row.attempt == last}
     is_new = first_stage == NAMES[0] or not last
     known = {} if is_new else before
     verdicts = {cluster.id: _initial(known.get(cluster.id), first_stage) for cluster in run.settings.clusters}
     planned = {cluster for cluster, verdict in before.items() if verdict.exit_code == 0}
     number = last + 1 if is_new else last
-    attempt = Attempt(store, run, number=number, verdicts=verdicts, stored=known, planned=planned)
+    others = {row.cluster_id: _of_row(row) for row in rows if row.cluster_id not in verdicts}
+    attempt = Attempt(store, run, number=number, verdicts=verdicts, stored=known, planned=planned, others=others)
     if planned:
         store.hold_records()
     else:
@@ -206,7 +217,9 @@ def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
 
 
 def _of_row(row: Row) -> Verdict:
-    return Verdict(**{field.name: row[field.name] for field in fields(Verdict)})
+    verdict = Verdict(**{field.name: row[field.name] for field in fields(Verdict)})
+    # Spark returns times without a zone, in the zone of this process.
+    return replace(verdict, valid_until=row.valid_until and row.valid_until.astimezone(UTC))
 
 
 def _initial(last: Verdict | None, first_stage: str) -> Verdict:

@@ -12,6 +12,13 @@ from optimizer.wording.words import Words, human_load
 _LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources with an unclear name
 _STUCK = {"fixed": "fixed partitions", "pinned": "pinned topics that have no other broker"}
 
+_WHY_DIRS = {
+    Cause.STEPS_TOO_LARGE: "each replica that could move would bring a directory outside its band on the other side",
+    Cause.NO_DIRECTORY_ROOM: "no directory of the broker has room for a replica that could move",
+    Cause.MAY_NOT_LEAVE: "no replica in it may move inside the broker",
+    Cause.MAY_NOT_COME: "no replica in the broker's other directories may move",
+}
+
 
 def band(finding: Finding) -> Words:
     """Facts ``width``, ``widest`` (of all brokers), and the facts of the cause."""
@@ -28,9 +35,55 @@ def log_dir_fills(finding: Finding) -> Words:
     path, arriving, space = finding.facts["log_dir"], human_bytes(finding.amount or 0), human_bytes(finding.limit or 0)
     return Words(
         f"broker {finding.broker_id} {path}",
-        f"Kafka would put {plural(finding.facts['replicas'], 'replica')} of {arriving} in {path}, which has the fewest "
-        f"logs (an estimate); it has room for {space}, with the space of replicas that leave it",
-        "move logs to another directory of this broker, add disk, or let fewer replicas go to it",
+        f"Kafka alone would put {plural(finding.facts['replicas'], 'replica')} of {arriving} in {path}, which has the "
+        f"fewest logs (an estimate); it has room for {space}, with the space of replicas that leave it",
+        "execute the plan with ./ballast: it places replicas by bytes (table dir_balance)",
+    )
+
+
+def log_dir_over(finding: Finding) -> Words:
+    """Fact ``log_dir``; amount and limit are bytes."""
+    path, used, limit = finding.facts["log_dir"], human_bytes(finding.amount or 0), human_bytes(finding.limit or 0)
+    return Words(
+        f"broker {finding.broker_id} {path}",
+        f"{path} holds {used}, its limit is {limit}; the plan puts nothing into it as long as it holds more",
+        "move logs to another directory of this broker, or add disk",
+    )
+
+
+def dir_band(finding: Finding) -> Words:
+    """Fact ``log_dir``; amount and limit are bytes: what it holds after the plan, and the end of its band."""
+    path, used, end, gap = finding.facts["log_dir"], *map(human_bytes, _sizes(finding))
+    side, verb = ("above", "ends") if _is_above(finding) else ("below", "begins")
+    why = f"; {_WHY_DIRS[finding.cause]}" if finding.cause in _WHY_DIRS else ""
+    remedy = "raise [policy] dir_band, or execute the plan and run again"
+    if finding.cause in (Cause.MAY_NOT_LEAVE, Cause.MAY_NOT_COME):
+        remedy = "plan again when their topics are not excluded and their reassignments have ended"
+    if finding.cause == Cause.NO_DIRECTORY_ROOM:
+        remedy = "free space in the directories of this broker, lower [policy] disk_headroom, or add disk"
+    return Words(
+        f"broker {finding.broker_id} {path}",
+        f"{path} holds {used} after the plan, {gap} {side} its band, which {verb} at {end}{why}",
+        remedy,
+    )
+
+
+def dirs_not_balanced(finding: Finding) -> Words:
+    """No facts."""
+    return Words(
+        f"broker {finding.broker_id} log directories",
+        "they are not balanced: one of them has failed or is cordoned",
+        "repair the disk, or delete the broker's config cordoned.log.dirs; then plan again",
+    )
+
+
+def no_log_dir_capacity(finding: Finding) -> Words:
+    """Amount: brokers whose directories have known capacities; limit: brokers with several directories."""
+    count = int((finding.limit or 0) - (finding.amount or 0))
+    return Words(
+        f"{plural(count, 'broker')} with several log directories",
+        "the capacity of a directory is unknown: it has no limit, and all directories there count as equally large",
+        "give the capacity of each directory (docs/formats.md#capacities)",
     )
 
 
@@ -44,6 +97,11 @@ def _is_above(finding: Finding) -> bool:
 
 def _gap(finding: Finding) -> float:
     return abs((finding.amount or 0) - (finding.limit or 0))
+
+
+def _sizes(finding: Finding) -> tuple[float, float, float]:
+    """Amount, limit, and the distance between them."""
+    return finding.amount or 0, finding.limit or 0, _gap(finding)
 
 
 def _detail(finding: Finding, why: Mapping[Cause, Callable[[Finding], str]]) -> str:
@@ -146,4 +204,8 @@ BY_CODE = {
     FindingCode.BAND: band,
     FindingCode.LEADER_BAND: leader_band,
     FindingCode.LOG_DIR_FILLS: log_dir_fills,
+    FindingCode.LOG_DIR_OVER: log_dir_over,
+    FindingCode.DIR_BAND: dir_band,
+    FindingCode.DIRS_NOT_BALANCED: dirs_not_balanced,
+    FindingCode.NO_LOG_DIR_CAPACITY: no_log_dir_capacity,
 }

@@ -69,7 +69,7 @@ def not_resized(finding: Finding) -> Words:
 
 
 def left_for_disk(finding: Finding) -> Words:
-    """Facts ``disk_headroom`` and ``waves``."""
+    """Facts ``disk_headroom`` and ``waves``; of directories also ``full_broker`` and ``log_dirs``."""
     return _with_cause(finding, partition_of(finding), "it keeps its replicas")
 
 

@@ -36,6 +36,7 @@ WHY_LEFT = {
     Cause.MOVE_LIMIT: "the limit leaves it for a later run",
     Cause.NO_DISK_ROOM: "the disks have no room",
     Cause.NO_ORDER_OF_COPIES: "no order of the copies leaves room on the disks for its old and new copies at once",
+    Cause.NO_DIRECTORY_ROOM: "no log directory of a broker that it needs has room for it",
 }
 
 
@@ -58,6 +59,11 @@ def remedy_if_left(finding: Finding) -> str:
         waves = " set [schedule] waves = 0," if finding.facts["waves"] else ""
         lower = f"lower [policy] disk_headroom (now {finding.facts['disk_headroom']:g}),{waves} or add disk"
         return f"execute this plan and run again; or {lower}"
+    if finding.cause == Cause.NO_DIRECTORY_ROOM:
+        broker, paths = finding.facts["full_broker"], ", ".join(finding.facts["log_dirs"])
+        waves = "set [schedule] waves = 0, " if finding.facts["waves"] else ""
+        lower = f"{waves}lower [policy] disk_headroom (now {finding.facts['disk_headroom']:g})"
+        return f"free space in a directory of broker {broker} ({paths}), {lower}, or add disk"
     return remedy_for_limits(finding)
 
 

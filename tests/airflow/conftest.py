@@ -1,12 +1,13 @@
 """Fixtures of the tests with a real Airflow: the servers for all tests, and scenes on them."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from setup.jars import is_ready
 from setup.paths import HOME
-from tests.airflow.scene import ONE, SCENES, Field, MakeScene, Scene
+from tests.airflow.scene import ONE, SCENES, TITLE, Field, MakeScene, Scene, Waves
 from tests.airflow.server import START_SECONDS, Airflow, running
 from tests.airflow.site import of_site, summarise
 from tests.execution.warehouse import CLUSTER
@@ -49,9 +50,9 @@ def make_scene(field: Field) -> Iterator[MakeScene]:
     scenes: list[Scene] = []
     with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
 
-        def new_scene(name: str, *, megabytes: int = 8, approved: bool = True) -> Scene:
-            lab = make(name, ONE, megabytes=megabytes, approved=approved)
-            summarise(lab.warehouse, "1 move\n")
+        def new_scene(name: str, waves: Waves = ONE, *, megabytes: int = 8, approved: bool = True) -> Scene:
+            lab = make(name, waves, megabytes=megabytes, approved=approved)
+            summarise(lab.warehouse, "1 move\n", json.dumps({"title": TITLE, "text": "First screen"}))
             scenes.append(Scene(name, field.airflow, lab))
             return scenes[-1]
 

@@ -33,8 +33,35 @@ def shape(dags: Any) -> object:
 def second_hand_on(dags: Any) -> object:
     """Id and configuration of the run that wave 2 of 3 starts."""
     starts = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "next_wave")
-    context = {"params": {"plan": "p", "wave": "2", "waves": "3", "manifest": "m"}}
+    context = {"params": {"plan": "p", "wave": "2", "waves": "3", "manifest": "m", "valid_hours": "30.5"}}
     return starts.render_template([starts.trigger_run_id, starts.conf], context)
+
+
+def ages(dags: Any) -> object:
+    """The limits for the snapshot's age that waves 1 and 3 and the approval get; None: the option is not given."""
+    tasks = {task.task_id: task for dag in dags.DAGS for task in dag.tasks}
+    steps = [tasks["preflight"], tasks["run"]]
+    params = [{"plan": "p", "manifest": "m", "wave": wave, "valid_hours": "30.5"} for wave in ("1", "3")]
+    words = [step.render_template(step.words, {"params": values}) for values in params for step in steps]
+    option = "--max-plan-age-hours"
+    limits = [each[each.index(option) + 1] if option in each else None for each in (*words, tasks["approve"].words)]
+    return [None if limit is None else float(limit) for limit in limits]
+
+
+def question(dags: Any, *plans: str) -> object:
+    """Title and text of the question for each of these plans, which ``show --json`` printed."""
+    asked = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "question")
+
+    class Pulling:
+        def __init__(self, plan: str) -> None:
+            self.facts = dags.facts.function(plan)
+
+        def xcom_pull(self, *, task_ids: str) -> object:
+            assert task_ids == "facts"
+            return self.facts
+
+    contexts = [{"params": {"plan": "p"}, "ti": Pulling(plan)} for plan in plans]
+    return [asked.render_template([asked.subject, asked.body], context) for context in contexts]
 
 
 def poke(dags: Any, *codes: str) -> object:
@@ -47,15 +74,34 @@ def poke(dags: Any, *codes: str) -> object:
     return [_ended(code, run) for code in codes]
 
 
-def wait(dags: Any, *codes: str) -> object:
-    """How the task ``wait`` ends for each of these exit codes."""
-    patient = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "wait")
+def wave(dags: Any, task_ids: str, *codes: str) -> object:
+    """How these tasks of a wave end for each of these exit codes."""
+    tasks = {task.task_id: task for dag in dags.DAGS for task in dag.tasks}
 
-    def run() -> tuple[object, object]:
-        result = patient.poke({})
+    def run(task_id: str) -> tuple[object, object]:
+        result = tasks[task_id].poke({})
         return result.is_done, result.xcom_value
 
-    return [_ended(code, run) for code in codes]
+    return [_ended(code, partial(run, task_id)) for task_id in task_ids.split(",") for code in codes]
+
+
+def words(dags: Any, task_id: str) -> object:
+    """The rendered command of a task of wave 2, and its time limit in minutes."""
+    command = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == task_id)
+    params = {"plan": "p", "manifest": "m", "wave": "2", "valid_hours": "24"}
+    minutes = command.execution_timeout.total_seconds() / 60
+    return [command.render_template(command.words, {"params": params}), minutes]
+
+
+def watches(dags: Any, wave_hours: str, *minutes: str) -> object:
+    """The errors of sites with these values of ``watch_minutes``; empty without an error."""
+
+    def run(value: str) -> tuple[object, object]:
+        own = {"wave_hours": float(wave_hours), "watch_minutes": float(value)}
+        dags.Site(clusters=("c",), home="/h", config="/c", **own)
+        return "", ""
+
+    return [_ended("0", partial(run, value))[1] for value in minutes]
 
 
 def hang(dags: Any) -> object:
@@ -67,6 +113,14 @@ def hang(dags: Any) -> object:
     signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     return _ended("hang", lambda: dags.CommandOperator(task_id="t", words=["wave"]).poke({}))[0]
+
+
+def stop(dags: Any) -> object:
+    """How the task ``run`` ends if Airflow stops it while its command runs."""
+    command = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "run")
+    signal.signal(signal.SIGALRM, lambda *_: command.on_kill())
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    return _ended("hang", lambda: (command.poke({}).is_done, ""))[0]
 
 
 def gate(dags: Any, *clusters: str) -> object:

@@ -20,7 +20,7 @@ from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, labs
 
 PICTURES = HOME / "docs" / "pictures"
-SUMMARY = (HOME / "tests" / "golden" / "small" / "summary.txt").read_text()
+GOLDEN = HOME / "tests" / "golden" / "small"
 
 
 def shoot(airflow: Airflow, name: str, path: str) -> None:
@@ -43,11 +43,13 @@ def take(home: Path) -> None:
         config = home / "site.toml"
         config.write_text(SETTINGS.format(home=home, scene="orders", servers=kafka.bootstrap))
         site = {"clusters": (CLUSTER,), "home": str(HOME), "config": str(config), "kafka_bin": str(tools)}
-        quick = {"poll_seconds": 5, "off_minutes": 0.1, "plan_age_hours": 1e9, "wave_hours": 20 / 3600, "retries": 0}
-        (airflow.dags / "ballast.py").write_text(of_site("ballast", **site, **quick))
+        quick = {"poll_seconds": 5, "off_minutes": 0.1, "plan_age_hours": 1e9, "retries": 0}
+        late = {"wave_hours": 20 / 3600, "watch_minutes": 0.05}
+        (airflow.dags / "ballast.py").write_text(of_site("ballast", **site, **quick, **late))
         with running(airflow), labs(kafka, {"4.3": tools}, home) as make:
             lab = make("orders", [{0: ([1, 2], [1, 3])}], megabytes=30)
-            summarise(lab.warehouse, SUMMARY)
+            texts = ((GOLDEN / name).read_text() for name in ("summary.txt", "decision.json"))
+            summarise(lab.warehouse, *texts)
             asking, waving = f"ballast_approval__{CLUSTER}", f"ballast_wave__{CLUSTER}"
             airflow.until(lambda: waving in airflow.known(), "the DAGs")
             airflow.trigger(asking, RUN, {"plan": RUN})
@@ -61,7 +63,7 @@ def take(home: Path) -> None:
             airflow.ended(waving, run_id)
             shoot(airflow, "failed-wave", f"/dags/{waving}/runs/{run_id}")
             kafka.start_broker(3)
-            airflow.clear(waving, run_id, task_ids=["wait"], include_downstream=True)
+            airflow.clear(waving, run_id, task_ids=["run"], include_downstream=True)
             airflow.ended(waving, run_id)
 
 

@@ -1,6 +1,6 @@
 """A wave of a plan on a real Airflow with a real Kafka: helpers to start and check it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,9 +10,13 @@ from tests.execution.warehouse import CLUSTER, RUN, load_plan
 from tests.kafka.cluster import Cluster
 from tests.kafka.lab import Lab
 
-ONE = [{0: ([1, 2], [1, 3])}]
+Waves = Sequence[Mapping[int, tuple[list[int], list[int]]]]
+ONE: Waves = [{0: ([1, 2], [1, 3])}]
 WAVE = f"{RUN}__wave-001"
-STEPS = ("preflight", "begin", "throttle", "execute", "wait", "off", "verify", "more")
+TITLE = "c: 1.00 MB, 1 wave, 1 s to 2 s; all reached"
+STEPS = ("preflight", "begin", "run", "off", "verify", "more")
+
+OF_WAVES = ("held", "throttled", "starting", "executed", "copied", "cancelling", "cancelled", "removing", "released")
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,9 @@ SCENES: Mapping[str, Site] = {
     "changed": Site(),
     "recreated": Site(),
     "nightly": Site(NIGHTLY, NIGHT),
-    # Enough time for checks until Kafka has fenced the broker.
-    "dead": Site({"wave_hours": 45 / 3600}),
-    "cancelled": Site({"wave_hours": 20 / 3600, "on_late_wave": "cancel"}),
+    # Enough time for checks until Kafka has fenced the broker; each watches for 3 s.
+    "dead": Site({"wave_hours": 45 / 3600, "watch_minutes": 0.05}),
+    "cancelled": Site({"wave_hours": 20 / 3600, "watch_minutes": 0.05, "on_late_wave": "cancel"}),
     "killed": Site(),
     "stopped": Site(),
 }
@@ -85,33 +89,27 @@ class Scene:
         """Id of the DAG that executes waves."""
         return f"{self.name}_wave__{CLUSTER}"
 
-    def wave(self) -> str:
-        """Start the wave as if the plan had been approved before; returns the id of its run."""
+    def wave(self, waves: int = 1) -> str:
+        """Start the first wave as if the plan had been approved before; returns the id of its run."""
         manifest = load_plan(self.lab.warehouse).manifest_sha256
-        self.airflow.trigger(self.waving, WAVE, {"plan": RUN, "wave": "1", "waves": "1", "manifest": manifest})
+        conf = {"plan": RUN, "wave": "1", "waves": str(waves), "manifest": manifest}
+        self.airflow.trigger(self.waving, WAVE, conf)
         return WAVE
 
     def copying(self) -> None:
-        """Wait until the copies of the wave run, and no command runs.
-
-        If a broker dies while a command runs, the command may wait half a minute for it, as Kafka's tools do.
-        """
+        """Wait until the copies of the wave run."""
         self.airflow.until(lambda: self.lab.copied_bytes(3) > 0, "a copy")
-        self.airflow.until(
-            lambda: self.airflow.tasks(self.waving, WAVE)["wait"] == "up_for_reschedule", "a first check"
-        )
 
     def events(self) -> list[str]:
-        """The recorded events of executions, in order."""
-        rows = sorted(self.lab.warehouse.rows("executions"), key=lambda row: int(row["number"]))
-        return [row["event"] for row in rows]
+        """The recorded events of waves, in order; without those of processes and elections."""
+        return [event for event in self.lab.events() if event in OF_WAVES]
 
     def done(self) -> None:
         """Check the end of the wave: all tasks succeeded, planned lists, no throttles, executed and copied once."""
         ended = self.airflow.ended(self.waving, WAVE)
         assert ended == {"": "success", "next_wave": "skipped", "elect": "success", **dict.fromkeys(STEPS, "success")}
         assert (self.lab.lists(), self.lab.now().throttles) == ([(1, 3)], {})
-        assert [self.events().count(event) for event in ("executed", "copied")] == [1, 1]
+        assert [self.events().count(event) for event in ("starting", "copied")] == [1, 1]
         assert self.events()[-1] == "released"
 
 

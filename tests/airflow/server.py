@@ -165,6 +165,12 @@ class Airflow:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/question/-1/hitlDetails"
         self.call("PATCH", path, {"chosen_options": [option], "params_input": {}}, user=user)
 
+    def question(self, dag_id: str, run_id: str) -> tuple[str, str]:
+        """Title and text of the question of a run."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/question/-1/hitlDetails"
+        details = self.call("GET", path)
+        return details["subject"], details["body"]
+
     def ended(self, dag_id: str, run_id: str) -> dict[str, str]:
         """Wait for the end of a run; returns its tasks' states, with the run's own under an empty id."""
         self.until(lambda: self.runs(dag_id).get(run_id) in ENDED, f"{dag_id} {run_id}")

@@ -25,7 +25,10 @@ def of_site(name: str, **own: object) -> str:
     return edited
 
 
-def summarise(warehouse: Warehouse, text: str) -> None:
-    """Give the plan a summary; questions show it."""
-    row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/summary.txt", "sha256": ""}
-    warehouse.append("documents", [{**row, "kind": "summary", "wave": 0, "content": text}])
+def summarise(warehouse: Warehouse, text: str, decision: str = "") -> None:
+    """Give the plan a summary, and a decision if there is one; questions show it, and without it the summary."""
+    row = {"cluster_id": CLUSTER, "run_id": RUN, "wave": 0, "sha256": ""}
+    warehouse.append("documents", [{**row, "path": f"{CLUSTER}/summary.txt", "kind": "summary", "content": text}])
+    if decision:
+        one = {"path": f"{CLUSTER}/decision.json", "kind": "decision", "content": decision}
+        warehouse.append("documents", [row | one])

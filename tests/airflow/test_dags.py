@@ -5,15 +5,15 @@ import re
 import pytest
 from deltalake import DeltaTable
 
-from execution.observed import observe
+from execution.admin import KafkaAdmin
 from execution.planned import load
 from execution.tables import Warehouse
-from tests.airflow.producer import producing
-from tests.airflow.scene import STEPS, WAVE, Field, MakeScene
+from tests.airflow.scene import STEPS, TITLE, WAVE, Field, MakeScene
 from tests.airflow.server import RefusedByAirflow
 from tests.execution.warehouse import RUN, add_verdict
 from tests.kafka import topics
 from tests.kafka.lab import TOPICS, disturbed
+from tests.kafka.producer import producing
 from tests.pipeline.test_fleet import TORN, folder_of
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka]
@@ -28,6 +28,8 @@ def test_without_approval_nothing_is_changed(make_scene: MakeScene) -> None:
         "": "success", "look": "success", "facts": "success", "question": "success",
         "approve": "skipped", "first_wave": "skipped",
     }  # fmt: skip
+    title, text = scene.airflow.question(scene.asking, "late")
+    assert (title, "First screen" in text) == (TITLE, True)
     add_verdict(scene.lab.warehouse, None, verdict="refused", attempt=2, exit_code=3)
     scene.airflow.trigger(scene.asking, "refused", {"plan": RUN})
     refused = scene.airflow.ended(scene.asking, "refused")
@@ -45,22 +47,40 @@ def test_without_approval_nothing_is_changed(make_scene: MakeScene) -> None:
 
 
 @pytest.mark.all_only
-def test_a_document_that_was_changed_is_not_executed(make_scene: MakeScene) -> None:
-    """The wave fails in preflight with the file's name, and is not tried again."""
-    scene = make_scene("changed", megabytes=1)
+def test_changed_documents_stop_a_wave_and_moved_partitions_are_skipped(make_scene: MakeScene) -> None:
+    """A changed document: the wave fails in preflight with the file's name, and is not tried again. A partition that
+    somebody has moved: the waves succeed without it, and the plan's last task names it, without a retry."""
+    scene = make_scene("changed", [{0: ([1, 2], [1, 3])}, {1: ([1, 2], [2, 1])}], megabytes=1)
     documents = DeltaTable(f"{scene.lab.warehouse.path}/documents")
-    documents.update(updates={"content": "content || ' '"}, predicate="path = 'c/wave-01/reassignment.json'")
-    ended = scene.airflow.ended(scene.waving, scene.wave())
+    path = "path = 'c/wave-01/reassignment.json'"
+    documents.update(updates={"content": "content || ' '"}, predicate=path)
+    ended = scene.airflow.ended(scene.waving, scene.wave(waves=2))
     assert (ended["preflight"], ended["begin"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
     assert scene.airflow.tries(scene.waving, WAVE, "preflight") == 1
     log = scene.airflow.log(scene.waving, WAVE, "preflight")
     assert "wave-01/reassignment.json differs from the manifest: it was changed after the run" in log
-    assert (scene.lab.lists(), scene.events(), scene.lab.now().throttles) == ([(1, 2)], [], {})
+    assert (scene.lab.lists(), scene.events(), scene.lab.now().throttles) == ([(1, 2), (1, 2)], [], {})
+    documents.update(updates={"content": "rtrim(content, ' ')"}, predicate=path)
+    with KafkaAdmin(scene.lab.client) as admin:
+        assert admin.reassign({(scene.lab.topic, 0): [1, 4]}) == {}
+    scene.airflow.until(lambda: not scene.lab.now().in_flight, "the end of the other move")
+    scene.airflow.clear(scene.waving, WAVE, only_failed=True)
+    succeeded = dict.fromkeys((*STEPS, "next_wave"), "success")
+    assert scene.airflow.ended(scene.waving, WAVE) == {**succeeded, "": "success", "elect": "skipped"}
+    last = f"{RUN}__wave-002"
+    scene.airflow.until(lambda: last in scene.airflow.runs(scene.waving), last)
+    ended = scene.airflow.ended(scene.waving, last)
+    assert ended == {**succeeded, "": "failed", "next_wave": "skipped", "elect": "failed"}
+    skipped = "1 partition was moved by somebody else: changed-0; changed-0 has [1, 4], the plan expects [1, 2]"
+    for run_id, task_id in ((WAVE, "run"), (WAVE, "verify"), (last, "run"), (last, "elect")):
+        assert skipped in scene.airflow.log(scene.waving, run_id, task_id), (run_id, task_id)
+    assert scene.airflow.tries(scene.waving, last, "elect") == 1
+    assert (scene.lab.lists(), scene.lab.now().throttles) == ([(1, 4), (2, 1)], {})
 
 
 @pytest.mark.all_only
 def test_changes_by_others_stop_a_wave_before_it_starts(make_scene: MakeScene) -> None:
-    """A foreign move, a foreign throttle and a recreated topic are reported. Nothing is changed, nor after Reject."""
+    """A foreign move and a foreign throttle are reported. Nothing is changed, nor after Reject."""
     scene = make_scene("recreated", megabytes=1)
     scene.airflow.trigger(scene.asking, RUN, {"plan": RUN})
     scene.airflow.answer(scene.asking, RUN, "Reject", user="ann")
@@ -68,10 +88,9 @@ def test_changes_by_others_stop_a_wave_before_it_starts(make_scene: MakeScene) -
     assert (refused["question"], refused["approve"], refused["first_wave"]) == ("success", "skipped", "skipped")
     with disturbed(scene.lab):
         ended = scene.airflow.ended(scene.waving, scene.wave())
-        assert (ended["preflight"], ended["execute"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
+        assert (ended["preflight"], ended["run"], ended["off"]) == ("failed", "upstream_failed", "upstream_failed")
         assert scene.airflow.tries(scene.waving, WAVE, "preflight") == 1
         log = scene.airflow.log(scene.waving, WAVE, "preflight")
-        assert "deleted and created again since the snapshot: recreated" in log
         assert "1 other partition is being reassigned: foreign-0" in log
         assert "set by somebody else since the snapshot: brokers 4 leader.replication.throttled.rate=200000" in log
         assert (scene.lab.lists(), scene.events()) == ([(1, 2)], [])
@@ -122,7 +141,7 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     planned_lists = {
         row["partition"]: tuple(row["proposed_replicas"]) for row in warehouse.rows("plan", cluster_id="shop")
     }
-    now = observe({"bootstrap_servers": kafka.bootstrap})
+    now = topics.observe(kafka)
     assert {number: now.replicas["shop", number] for number in SHOP} == planned_lists
     assert all(4 not in replicas for replicas in planned_lists.values())
     assert now.throttles == {}
@@ -141,7 +160,7 @@ def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -
     airflow.clear("nightly_approval__shop", NIGHT_ID, task_ids=["first_wave"])
     assert airflow.ended("nightly_approval__shop", NIGHT_ID)["first_wave"] == "skipped"
     events = [row["event"] for row in sorted(warehouse.rows("executions"), key=lambda row: int(row["number"]))]
-    assert (events.count("executed"), events.count("copied"), events[-1]) == (2, 2, "released")
+    assert (events.count("executed"), events.count("copied"), events[-1]) == (2, 2, "elected")
     airflow.clear("nightly_nightly", night, task_ids=["plan"])
     airflow.until(lambda: airflow.tries("nightly_nightly", night, "plan") == 2, "the second try")
     assert airflow.ended("nightly_nightly", night)["plan"] == "failed"

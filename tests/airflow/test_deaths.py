@@ -22,9 +22,9 @@ def test_a_wave_with_a_dead_target_fails_and_continues_when_cleared(make_scene: 
     scene.copying()
     scene.lab.cluster.stop_broker(3, signal.SIGKILL)
     ended = scene.airflow.ended(scene.waving, WAVE)
-    shown = [ended[name] for name in ("execute", "wait", "off", "verify", "next_wave", "elect", "")]
+    shown = [ended[name] for name in ("begin", "run", "off", "verify", "next_wave", "elect", "")]
     assert shown == ["success", "failed", "failed", "upstream_failed", "upstream_failed", "upstream_failed", "failed"]
-    log = scene.airflow.log(scene.waving, WAVE, "wait")
+    log = scene.airflow.log(scene.waving, WAVE, "run")
     assert "broker 3 is not alive, copies wait for it" in log
     assert "wave off --on-failure cancel" in log
     assert len([key for key in scene.lab.now().throttles if key[0] == "topics"]) == 2
@@ -43,7 +43,7 @@ def test_a_late_wave_is_cancelled_if_the_site_says_so(make_scene: MakeScene) -> 
     scene.copying()
     scene.lab.cluster.stop_broker(3, signal.SIGKILL)
     ended = scene.airflow.ended(scene.waving, WAVE)
-    assert [ended[name] for name in ("wait", "off", "verify", "")] == ["failed", "failed", "upstream_failed", "failed"]
+    assert [ended[name] for name in ("run", "off", "verify", "")] == ["failed", "failed", "upstream_failed", "failed"]
     assert "owed: brokers 3 follower.replication.throttled.rate" in scene.airflow.log(scene.waving, WAVE, "off")
     assert (scene.lab.lists(), scene.lab.now().in_flight) == ([(1, 2)], {})
     scene.lab.cluster.start_broker(3)
@@ -68,34 +68,33 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def kill_task(scene: Scene, step: str) -> None:
-    """Kill the process of a task while its command runs; the command continues."""
-    command = ("wave", step, f"{scene.name}.toml", "--run-id")
+def command_of(scene: Scene) -> int:
+    """The process of the scene's command ``run``, when it runs."""
+    pids: list[int] = []
 
     def is_running() -> bool:
-        for pid in pids_of("bash", "-c", *command) or pids_of("-m execution", *command):
-            with suppress(OSError):
-                os.kill(parent_of(pid), signal.SIGKILL)
-                return True
-        return False
+        pids[:] = pids_of("-m execution run", f"{scene.name}.toml")
+        return bool(pids)
 
-    scene.airflow.until(is_running, f"a process of {step}")
+    scene.airflow.until(is_running, "a process of run")
+    return pids[0]
 
 
 def test_killed_tasks_run_again_and_a_killed_scheduler_continues(make_scene: MakeScene) -> None:
-    """Tasks are killed while they set throttles, start the copies, and wait; then the scheduler with all its processes.
-    The wave is executed once, and always with throttles."""
-    scene = make_scene("killed", megabytes=80)
+    """A worker is killed while its command starts the wave, then a command while it watches, then the scheduler with
+    all its processes. Each next command goes on; copies start once, and always with throttles."""
+    scene = make_scene("killed", megabytes=60)
     scene.wave()
-    for step in ("throttle", "execute", "wait"):
-        kill_task(scene, step)
+    os.kill(parent_of(command_of(scene)), signal.SIGKILL)
     assert scene.lab.keeps_its_rate(3)
+    os.kill(command_of(scene), signal.SIGKILL)
+    scene.airflow.until(lambda: scene.airflow.log(scene.waving, WAVE, "run").count("goes on") == 2, "a next command")
     scene.airflow.kill("scheduler")
     assert scene.lab.keeps_its_rate(3)
     assert len(scene.lab.now().throttles) == 5
     scene.airflow.start("scheduler")
     scene.done()
-    assert scene.airflow.tries(scene.waving, WAVE, "throttle") == 2
+    assert scene.airflow.tries(scene.waving, WAVE, "run") >= 2  # an exit code of a killed command is no new try
 
 
 def test_stopping_or_repeating_a_run_by_hand_does_no_harm(make_scene: MakeScene) -> None:
@@ -109,10 +108,11 @@ def test_stopping_or_repeating_a_run_by_hand_does_no_harm(make_scene: MakeScene)
     assert scene.airflow.runs(scene.waving) == {WAVE: "running", "again": "queued"}
     scene.airflow.call("PATCH", path, {"state": "failed"})
     assert scene.airflow.ended(scene.waving, WAVE)["off"] == "failed"
+    assert pids_of("-m execution run", f"{scene.name}.toml") == []
     assert "copies still run, so the throttles stay" in scene.airflow.log(scene.waving, WAVE, "off")
     assert len(scene.lab.now().throttles) == 5
     assert scene.lab.keeps_its_rate(3)
     again = scene.airflow.ended(scene.waving, "again")
     assert set(again.values()) == {"success", "skipped"}, again
-    assert "was already started" in scene.airflow.log(scene.waving, "again", "execute")
+    assert " goes on" in scene.airflow.log(scene.waving, "again", "run")
     assert (scene.lab.lists(), scene.lab.now().throttles) == ([(1, 3)], {})

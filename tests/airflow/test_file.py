@@ -52,8 +52,35 @@ def in_airflow(tmp_path: Path) -> InAirflow:
 
 def test_each_wave_passes_its_parameters_on(in_airflow: InAirflow) -> None:
     """Also a wave that was started by another: the next number, and the same plan, count and manifest."""
-    handed = {"plan": "p", "wave": "3", "waves": "3", "manifest": "m"}
+    handed = {"plan": "p", "wave": "3", "waves": "3", "manifest": "m", "valid_hours": "30.5"}
     assert in_airflow("second_hand_on") == ["p__wave-003", handed]
+
+
+@pytest.mark.parametrize(
+    ("own", "limits"),
+    [
+        ({}, [30.5, 30.5, 78.5, 78.5, None]),
+        ({"plan_age_hours": 12, "wave_hours": 1.5}, [12, 12, 15, 15, 12]),
+    ],
+)
+def test_a_plan_is_started_while_it_is_valid(in_airflow: InAirflow, own: dict[str, float], limits: list[float]) -> None:
+    """As long as the plan says, or the site. Later waves may start later, because earlier waves take time."""
+    assert in_airflow("ages", **own) == limits
+
+
+def test_a_question_is_titled_with_the_plan_and_shows_the_first_screen(in_airflow: InAirflow) -> None:
+    """With a link to the report if the site publishes it; a plan of an earlier release shows its summary."""
+    plan = {"run_id": "p", "cluster_id": "a.1", "waves": 2, "manifest_sha256": "abc", "summary": "long {{ x }}"}
+    decision = {"title": "a.1: 71.7 TB, 6 nights, 38 to 56 h; all reached", "text": "Ready to approve. {{ y }}"}
+    plans = [json.dumps(plan | {"decision": decision}), json.dumps(plan)]
+    end = "Plan p, manifest `abc`"
+    assert in_airflow("question", *plans) == [
+        [decision["title"], f"```text\n{decision['text']}\n```\n{end}"],
+        ["a.1: 2 wave(s)", f"```text\nlong {{{{ x }}}}\n```\n{end}"],
+    ]
+    [[_, body], _] = in_airflow("question", *plans, report_url="https://here.example/plans/")
+    link = "[Report](https://here.example/plans/p/a.1/report.html)"
+    assert body == f"```text\n{decision['text']}\n```\n{link}\n\n{end}"
 
 
 def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: InAirflow) -> None:
@@ -70,11 +97,9 @@ def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: InAirflow) -> N
         "b_wave__a.1": {
             "preflight": [],
             "begin": ["preflight"],
-            "throttle": ["begin"],
-            "execute": ["throttle"],
-            "wait": ["execute"],
-            "off": ["begin", "wait"],
-            "verify": ["off", "wait"],
+            "run": ["begin"],
+            "off": ["begin", "run"],
+            "verify": ["off", "run"],
             "more": ["verify"],
             "next_wave": ["more"],
             "elect": ["more"],
@@ -92,21 +117,50 @@ noise"""
 
 def test_a_commands_exit_code_says_how_its_task_ends(in_airflow: InAirflow) -> None:
     """Done, checked again later, failed without a retry, or retried; each argument stays one argument."""
-    codes = {"0": True, "4": False, "1": "AirflowException", "2": "AirflowFailException", "3": "AirflowFailException"}
+    codes = {"0": True, "4": False, "1": "AirflowException", **dict.fromkeys("2356", "AirflowFailException")}
     for code, (result, value) in zip(codes, in_airflow("poke", *codes), strict=True):
         assert result == codes[code]
         assert value == ('{"result": 1}' if code in "04" else f"exit code {code}: {SAID}")
 
 
-def test_only_the_time_limit_or_a_refusal_ends_the_task_wait(in_airflow: InAirflow) -> None:
-    """A failed check does not end it."""
-    results = [result for result, _ in in_airflow("wait", "0", "1", "3", "4", "255")]
-    assert results == [True, False, "AirflowFailException", False, False]
+def test_the_task_run_ends_only_when_it_is_done_refused_stalled_or_late(in_airflow: InAirflow) -> None:
+    """Any other failure is tried again until the time limit. Copies that do not get on end it without a retry."""
+    results = [result for result, _ in in_airflow("wave", "run", "0", "1", "2", "3", "4", "5", "6", "255")]
+    refused = "AirflowFailException"
+    assert results == [True, False, refused, refused, False, refused, True, False]
+
+
+def test_skipped_partitions_make_only_the_last_task_red(in_airflow: InAirflow) -> None:
+    """The tasks of a wave are done, and their result is the message; ``elect`` fails without a retry."""
+    ends = in_airflow("wave", "run,verify,elect,off", "6")
+    assert [end for end, _ in ends] == [True, True, "AirflowFailException", "AirflowFailException"]
+    assert [message.splitlines()[-2:] for _, message in ends] == [['{"result": 1}', "noise"]] * 4
+
+
+def test_a_command_that_watches_has_more_time_than_it_watches(in_airflow: InAirflow) -> None:
+    """It gets the number of its wave and the minutes. They are in addition to the time limit of each command."""
+    words, minutes = in_airflow("words", "run", watch_minutes=7, command_hours=0.05)
+    assert (words[0], words[words.index("--waves") + 1], words[words.index("--for") + 1]) == ("run", "2", "7")
+    assert minutes == 7 + 3
+
+
+def test_a_time_to_watch_that_hides_late_waves_is_an_error(in_airflow: InAirflow) -> None:
+    """Airflow shows it as an import error of the file."""
+    *wrong, longest = in_airflow("watches", "1", "0", "-1", "nan", "61", "60")
+    advice = "give more than 0, and at most wave_hours (60 minutes)"
+    assert wrong == [f"watch_minutes of SITE is {value}: {advice}" for value in ("0.0", "-1.0", "nan", "61.0")]
+    assert longest == ""
 
 
 def test_a_command_that_hangs_is_killed_with_its_task(in_airflow: InAirflow, tmp_path: Path) -> None:
     """By the task's time limit or by hand: none of its processes remains."""
     assert in_airflow("hang") == "TimeoutError"
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_a_command_ends_when_airflow_stops_its_task(in_airflow: InAirflow, tmp_path: Path) -> None:
+    """By hand or by a new state: otherwise it would watch and start copies for minutes."""
+    assert in_airflow("stop") is False
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 

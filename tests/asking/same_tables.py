@@ -18,7 +18,18 @@ from optimizer.planning.policy.all_rules import instance_of
 OF_INSTANCE = ("instance", "instance_brokers")
 OF_PLAN = (
     *("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings", "plan"),
-    *("waves", "rack_flow", "broker_waves", "throttles", "broker_balance", "plan_summary", "exposure", "wave_findings"),
+    *(
+        "waves",
+        "rack_flow",
+        "broker_waves",
+        "dir_balance",
+        "dir_moves",
+        "throttles",
+        "broker_balance",
+        "plan_summary",
+        "exposure",
+        "wave_findings",
+    ),
 )
 # An answer has nothing about Kafka's default; labels and positions are for pages; previous values are of a live cluster
 LEFT_OUT = {
@@ -32,15 +43,30 @@ Row = Mapping[str, Any]
 NAMES = {"plan": "compared", "broker_balance": "measured"}
 
 
-def differences(warehouse: Warehouse, cluster_id: str, run_id: str, question: Question | None = None) -> list[str]:
-    """A line for each table of a run that a question about it answers otherwise; by default one without a change."""
+def differences(
+    warehouse: Warehouse,
+    cluster_id: str,
+    run_id: str,
+    question: Question | None = None,
+    planned: Warehouse | None = None,
+) -> list[str]:
+    """A line for each table that a question about a run answers otherwise; by default one without a change.
+
+    Parameters
+    ----------
+    planned : Warehouse, optional
+        With the tables that are compared, of a run with the same name; by default those of the run that is asked.
+    """
     asked = question or Question()
     facts = read_facts(warehouse, cluster_id, run_id)
     settings, changed = settings_for(facts, asked), facts_for(facts, asked)
     instance, hosts = instance_of(changed.partitions, changed.brokers, settings, cluster_id)
     plan = plan_in_memory(instance, hosts.assign(run_id=run_id), settings, captured_at=facts.captured_at)
     tables = {**plan.tables, "instance": instance, "instance_brokers": hosts}
-    stored = {name: warehouse.rows(name, run_id=run_id, cluster_id=cluster_id) for name in (*OF_INSTANCE, *OF_PLAN)}
+    stored = {
+        name: (planned or warehouse).rows(name, run_id=run_id, cluster_id=cluster_id)
+        for name in (*OF_INSTANCE, *OF_PLAN)
+    }
     return [*tables_that_differ(stored, tables)]
 
 

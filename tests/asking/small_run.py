@@ -59,6 +59,8 @@ def make_facts(
     partitions: Sequence[Row] = PARTITIONS,
     *,
     cluster: Mapping[str, Any] | None = None,
+    run_id: str = RUN,
+    captured_at: datetime = CAPTURED_AT,
     **content: Mapping[str, Any],
 ) -> RunFacts:
     """Facts about the cluster.
@@ -66,18 +68,18 @@ def make_facts(
     Parameters
     ----------
     cluster : mapping, optional
-        More of the cluster's own table.
+        More of the cluster's own table, or another name.
     content : mappings
         Settings of the run by section.
     """
     clusters = [{"id": CLUSTER, "input": "/", **(cluster or {})}]
     return RunFacts(
-        cluster_id=CLUSTER,
-        run_id=RUN,
+        cluster_id=clusters[0]["id"],
+        run_id=run_id,
         content=merge(merge(defaults(), {"clusters": clusters}), content),
         partitions=_frame(partitions).drop(columns=["cluster_id", "run_id"]),
         brokers=_frame(brokers),
-        captured_at=CAPTURED_AT,
+        captured_at=captured_at,
     )
 
 
@@ -100,7 +102,7 @@ def write_run(folder: Path, facts: RunFacts, *, verdict: str = "planned", attemp
         warehouse.append(name, tables[name])
     for name in ("plan_summary", "waves", "broker_balance", "findings", "exposure"):
         warehouse.append(name, tables[name])
-    add_verdict(warehouse, facts.run_id, verdict=verdict, attempt=attempt)
+    add_verdict(warehouse, facts.run_id, verdict=verdict, attempt=attempt, cluster_id=facts.cluster_id)
     return warehouse
 
 
@@ -113,8 +115,8 @@ def add_verdict(warehouse: Warehouse, run_id: str, *, verdict: str = "planned", 
 
 def _rows(facts: RunFacts) -> dict[str, list[Row]]:
     """The rows of the tables that a question reads."""
-    key = {**KEY, "run_id": facts.run_id}
-    instance, hosts = instance_of(facts.partitions, facts.brokers, facts.settings, CLUSTER)
+    key = {"cluster_id": facts.cluster_id, "run_id": facts.run_id}
+    instance, hosts = instance_of(facts.partitions, facts.brokers, facts.settings, facts.cluster_id)
     hosts = hosts.assign(run_id=facts.run_id)
     plan = plan_in_memory(instance, hosts, facts.settings, captured_at=facts.captured_at)
     topics = facts.partitions.drop_duplicates("topic")[["topic", "configs"]]

@@ -6,10 +6,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from asking.answer import Answer, Figures
+from asking.answer import Answer
 from asking.answer_text import BOTH, NOW, PLANNED, Column, columns_of, remarks, table
 from asking.fitting import Shortage
 from optimizer.planning.in_memory import MemoryPlan
+from optimizer.planning.plan_figures import Figures
 from optimizer.settings import Settings
 from tests.asking.small_run import GB, asked
 
@@ -42,7 +43,7 @@ def test_sides() -> None:
         "Waves": ["", "2", "2"],
         "Time of the copies": ["", "1 h 30 min", "1 h 30 min"],
         "Fullest disk": ["28 %", "16 %", "28 % -> 16 %"],
-        "Brokers outside bands": ["6", "0", "6 -> 0"],
+        "Brokers outside requested bands": ["6", "0", "6 -> 0"],
     }
 
 
@@ -61,7 +62,7 @@ def test_sides() -> None:
         ({"replicas_on_leaving_brokers": (5.0, 0.0)}, "Replicas on brokers to empty", ["5", "0"]),
         # A zero is shown elsewhere, and a figure that no column knows is not.
         ({"moved_bytes": (None, 0.0)}, "Bytes copied", ["", "0 B"]),
-        ({"brokers_outside_bands": (0.0, 0.0)}, "Brokers outside bands", ["0", "0"]),
+        ({"brokers_outside_bands": (0.0, 0.0)}, "Brokers outside requested bands", ["0", "0"]),
         ({"waves": (None, None)}, "Waves", None),
         ({"gap_percent": (None, None)}, "Above the proven minimum", None),
         ({"gap_percent": (None, 0.01)}, "Above the proven minimum", ["", "0.01 %"]),
@@ -84,8 +85,10 @@ def test_a_row_of_one_column_is_in_all() -> None:
 
 def _answer(words: str, figures: Figures, *, missing: Shortage | None = None, findings: Any = None) -> Answer:
     frame = pd.DataFrame(findings or [], columns=["when", "code"])
+    is_of_waves = frame["when"] == "during"
     solved: Any = None
-    plan = MemoryPlan(solved, {"findings": frame}) if figures else None
+    tables = {"findings": frame[~is_of_waves], "wave_findings": frame[is_of_waves]}
+    plan = MemoryPlan(solved, tables) if figures else None
     return Answer(asked(*words.split(), name=words), figures, plan, missing, Settings())
 
 
@@ -111,7 +114,12 @@ def test_columns() -> None:
     ("findings", "missing", "lines"),
     [
         ([], None, []),
-        ([("before", "dead_broker"), ("during", "stops_writes")], None, []),
+        ([("before", "dead_broker")], None, []),
+        (
+            [("during", "wave_too_long"), ("during", "stops_writes"), ("after", "band"), ("during", "stops_writes")],
+            None,
+            ["x: findings after the plan: 1 band.", "x: findings of its waves: 2 stops_writes, 1 wave_too_long."],
+        ),
         ([("after", "band"), ("both", "band"), ("after", "a")], None, ["x: findings after the plan: 2 band, 1 a."]),
         ([("after", c) for c in "eedcba"], None, ["x: findings after the plan: 2 e, 1 a, 1 b, 1 c, 1 other finding."]),
         (

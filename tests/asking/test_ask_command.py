@@ -149,7 +149,7 @@ def test_alternatives(ask: Ask) -> None:
         (
             ["--variant", "x: --drain 1", "--variant", "x: --drain 2"],
             2,
-            "two questions are called 'x': give each a name",
+            "two columns are called 'x': give each question a name",
         ),
         (["--variants", "/no/such/file"], 2, "--variants /no/such/file: "),
         (["--drain", "x"], 2, "'x' is not a list of broker ids"),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from asking.answer import Figures, figures_of
 from asking.cli import main
 from asking.judge.judge import Judgement, judged
 from asking.judge.read_plan import read_plans
@@ -20,6 +19,7 @@ from execution.planned import Refused
 from optimizer.errors import ConfigError
 from optimizer.kafka.reassignment_json import TopicPartition, format_reassignment
 from optimizer.planning.in_memory import plan_in_memory
+from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.planning.policy.all_rules import instance_of
 from tests.asking.small_run import BROKERS, CLUSTER, GB, RUN, broker, make_facts, partition, write_run
 
@@ -187,7 +187,7 @@ def _legal(draw: random.Random) -> list[int]:
         # bytes, broken racks
         ((150, 0), (100, 0), "Their plan copies 1.50x what Ballast needs for a plan that is as balanced."),
         ((150, 2), (100, 2), "Their plan copies 1.50x what Ballast needs for a plan that is as balanced."),
-        ((150, 1), (100, 2), "Their plan copies 1.50x what Ballast needs for a plan that is as balanced."),
+        ((150, 1), (100, 2), "Their plan leaves less undone than Ballast at their balance, so the bytes cannot"),
         ((90, 3), (100, 2), "Their plan leaves 1 partition on broken racks that Ballast repairs, so the bytes cannot"),
         ((0, 0), (100, 0), "One of the plans copies nothing, so there is no ratio."),
         ((100, 0), (0, 0), "One of the plans copies nothing, so there is no ratio."),
@@ -196,7 +196,9 @@ def _legal(draw: random.Random) -> list[int]:
 def test_verdicts(theirs: tuple[float, float], equal: tuple[float, float], verdict: str) -> None:
     """A ratio of bytes, unless they are not comparable."""
     sides = [{"moved_bytes": (None, moved), "rack_violations": (5.0, broken)} for moved, broken in (theirs, equal)]
-    assert Judgement(sides[0], NO_FIGURES, sides[1], (), ()).verdict().startswith(verdict)
+    judgement = Judgement(sides[0], NO_FIGURES, sides[1], (), ())
+    assert judgement.verdict().startswith(verdict)
+    assert judgement.times_least == (1.5 if "1.50x" in verdict else None)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +215,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["judge", *words, "--plan", str(plan), "--json"]) == 0
     content: Any = json.loads(capsys.readouterr().out)
     assert content["theirs"]["moved_bytes"] == content["ours"]["moved_bytes"]
-    assert (content["notes"], content["violations"]) == ([], [])
+    assert (content["notes"], content["violations"], content["times_least"]) == ([], [], 1.0)
     assert main(["judge", *words, "--plan", str(tmp_path / "none")]) == 2
     plan.write_text(format_reassignment([("other", 0, [1, 3, 5], None)]))
     assert main(["judge", *words, "--plan", str(plan)]) == 2

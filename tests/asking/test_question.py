@@ -110,7 +110,7 @@ def test_refused_options(words: str, message: str) -> None:
         ("--load 0", "'0' is not a factor: write a number up to 1000, such as 1.5"),
         ("--rates nan", "'nan' is not a factor"),
         ("--sizes 1001", "'1001' is not a factor"),
-        ("--only sizes", "unknown 'sizes'; choose from racks, drain, leaders, demote, none"),
+        ("--only sizes", "unknown 'sizes'; choose from racks, drain, leaders, demote, dirs, none"),
     ],
 )
 def test_values_that_are_none(capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optimizer.audit import AuditBroker, AuditClaims, AuditLimits, AuditPartition, AuditReport, audit_plan
+from optimizer.audit import AuditBroker, AuditClaims, AuditLimits, AuditLogDir, AuditPartition, AuditReport, audit_plan
 
 LIMITS = AuditLimits(disk_headroom=0.1)
 Lists = Mapping[tuple[str, int], Sequence[int]]
@@ -37,6 +37,11 @@ def partition(number: int, *replicas: int, **changes: Any) -> AuditPartition:
     """Partition ``t-number`` of 100 bytes a replica."""
     fields: dict[str, Any] = {"size_bytes": 100, "replication_factor": len(replicas), "mobility": "free"}
     return AuditPartition(topic="t", partition=number, replicas=replicas, **fields | changes)
+
+
+def log_dir(path: str, used: int = 0, capacity: int | None = 1000, *, is_open: bool = True) -> AuditLogDir:
+    """A directory; its limit is 900 bytes."""
+    return AuditLogDir(path=path, capacity_bytes=capacity, used_bytes=used, is_open=is_open)
 
 
 def document(lists: Lists) -> str:

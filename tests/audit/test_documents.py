@@ -50,11 +50,11 @@ def test_unreadable_document(text: str, reason: str) -> None:
 def test_readable_document() -> None:
     """Fields that Kafka ignores are ignored; directories are noticed only where one is named."""
     row = {"topic": "t", "partition": 0, "replicas": [1, 2], "more": 1}
-    for directory, planned in (("any", False), ("/data/1", True)):
+    for directory, log_dirs in (("any", ()), ("/data/1", ("any", "/data/1"))):
         document = read_document(_text(json.dumps(row | {"log_dirs": ["any", directory]})), label="x")
         assert document.violations == ()
         (entry,) = document.entries
-        assert (entry.key, entry.replicas, entry.plans_directories) == (("t", 0), (1, 2), planned)
+        assert (entry.key, entry.replicas, entry.log_dirs) == (("t", 0), (1, 2), log_dirs)
 
 
 def test_ids_of_32_bits_are_read() -> None:

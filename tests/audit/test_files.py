@@ -11,19 +11,23 @@ import pytest
 from optimizer.audit import AuditFile, AuditLimits, AuditPartition, Violation, audit_files
 from optimizer.audit.instance import Instance
 from optimizer.audit.read_documents import Entry, PlanDocument
-from optimizer.audit.throttles import check_throttles
+from optimizer.audit.throttles import check_rollback_throttles, check_throttles
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.rows import BrokerRow
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
+from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE
+from optimizer.kafka.throttle import FOLLOWER_REPLICAS as FOLLOWERS
+from optimizer.kafka.throttle import LEADER_REPLICAS as LEADERS
 from tests.audit.plans import LIMITS, broker, partition
-from tests.emit.throttled import CHANGES, throttled_plan
+from tests.emit.throttled import CHANGES, RATE, throttled_plan
 
 # Partition t-9 only gets another order, so that its old leader leads on; 8 is dead.
 ORDER = {("order", 9): ([1, 2], [2, 1])}
 DEAD = {("dead", 0): ([1, 8], [1, 3])}
 WAVE = "c/wave-01/"
+ROLLBACK = f"{WAVE}rollback-throttle.json"
 Texts = dict[str, str]
 
 
@@ -31,7 +35,8 @@ def _plan() -> ClusterPlan:
     plan = throttled_plan({**CHANGES, **ORDER, **DEAD})
     dead = BrokerRow(8, "a", "dead", accepts_replicas=False, must_empty=True)
     sound = [row for row in plan.throttles if row.entity_name != "8" or row.style == "kafka"]
-    return replace(plan, brokers=[*plan.brokers, dead], throttles=sound)
+    waves = [replace(row, copy_bytes_per_s=RATE) for row in plan.waves]
+    return replace(plan, brokers=[*plan.brokers, dead], throttles=sound, waves=waves)
 
 
 PLAN = _plan()
@@ -68,6 +73,23 @@ def rows(change: Callable[[list[Any]], object]) -> Callable[[str], str]:
     return on
 
 
+def entry(
+    style: str, name: str, config: str, change: Callable[[dict[str, Any]], object] | None = None
+) -> Callable[[str], str]:
+    """A change of one entry of throttles as data; without ``change`` the entry is removed."""
+
+    def on(text: str) -> str:
+        content = json.loads(text)
+        [row] = [row for row in content[style] if (row["entity_name"], row["config"]) == (name, config)]
+        if change:
+            change(row)
+        else:
+            content[style].remove(row)
+        return json.dumps(content)
+
+    return on
+
+
 def swap(old: str, new: str) -> Callable[[str], str]:
     """A change of some text that has to be there."""
 
@@ -90,6 +112,12 @@ def test_sound_documents_pass() -> None:
     }  # fmt: skip
     assert violations(FILES) == ()
     assert violations([]) == ()
+
+
+def text_of(path: str) -> str:
+    """A sound document."""
+    [content] = [file.content for file in FILES if file.path == path]
+    return content
 
 
 SCRIPT, UNDO, KAFKA = f"{WAVE}throttle-careful.sh", f"{WAVE}unthrottle-careful.sh", f"{WAVE}throttle-kafka.sh"
@@ -126,9 +154,37 @@ BROKEN: list[tuple[str, str, Callable[[str], str], set[str]]] = [
      {"throttle_value", "throttle_data"}),
     ("no list", SCRIPT, swap("[0:1,0:2,1:2,1:1]", "[0:1,0:2,1:2,1:1,x]"), {"throttle_value", "throttle_data"}),
     ("never removed", UNDO, without("^topics goes follower"), {"unthrottle"}),
-    ("not restored", UNDO, swap("leader.replication.throttled.replicas *", "leader.replication.throttled.replicas"),
-     {"unthrottle"}),
+    ("not restored", UNDO, swap("0:1,0:2,1:2,1:1 *", "0:1,0:2,1:2,1:1 -"), {"unthrottle"}),
+    ("another value removed", UNDO, swap("0:1,0:2,1:2,1:1 *", "0:1,0:2,1:2 *"), {"unthrottle"}),
     ("another value restored", UNDO, swap(" 20000000", " 20000001"), {"unthrottle"}),
+    *(
+        (f"rollback, form {style}: {case}", ROLLBACK, entry(style, *change), {rule})
+        for style in ("careful", "kafka")
+        for case, change, rule in (
+            ("follower list missing", ("goes", FOLLOWERS), "throttle_lists"),
+            ("leader list missing", ("goes", LEADERS), "throttle_lists"),
+            ("follower not listed", ("stays", FOLLOWERS, lambda row: row.update(value="0:2")), "throttle_lists"),
+            ("leader not listed", ("stays", LEADERS, lambda row: row.update(value="0:1,1:2,1:4")), "throttle_lists"),
+            ("no leader rate", ("4", LEADER_RATE), "throttle_rates"),
+            ("no follower rate", ("2", FOLLOWER_RATE), "throttle_rates"),
+            ("copies slower than the wave", ("3", LEADER_RATE, lambda row: row.update(value="299999")),
+             "throttle_rates"),
+            ("rate no number", ("3", LEADER_RATE, lambda row: row.update(value="fast")), "throttle_rates"),
+            ("no list", ("stays", LEADERS, lambda row: row.update(value=row["value"] + ",x")), "throttle_value"),
+            ("another value restored", ("2", LEADER_RATE, lambda row: row.update(previous_value=None)),
+             "throttle_data"),
+            ("value no text", ("2", LEADER_RATE, lambda row: row.update(value=5)), "throttle_data"),
+        )
+    ),
+    ("rollback with the wave's throttles", ROLLBACK, lambda _: text_of(f"{WAVE}throttle.json"),
+     {"throttle_lists", "throttle_rates"}),
+    ("rollback throttles unreadable", ROLLBACK, lambda text: text[:20], {"throttle_data"}),
+    ("rollback throttles of no form", ROLLBACK, swap('"kafka"', '"other"'), {"throttle_data"}),
+    ("rollback at no rate", ROLLBACK, swap('"copy_bytes_per_s": 300000', '"copy_bytes_per_s": null'),
+     {"throttle_data"}),
+    ("rollback at rate 0", ROLLBACK, swap('"copy_bytes_per_s": 300000', '"copy_bytes_per_s": 0'), {"throttle_data"}),
+    ("rollback at another rate", ROLLBACK, swap('"copy_bytes_per_s": 300000', '"copy_bytes_per_s": 299999'),
+     {"throttle_data"}),
 ]  # fmt: skip
 
 
@@ -146,12 +202,37 @@ def test_a_spoilt_document_is_caught(path: str, change: Callable[[str], str], br
         ("c/leader-election.json", "election"),
         (SCRIPT, "throttle_missing"),
         (UNDO, "throttle_missing"),
-        (f"{WAVE}throttle.json", "throttle_missing"),
+        (ROLLBACK, "throttle_missing"),
     ],
 )
 def test_a_lost_document_is_caught(path: str, rule: str) -> None:
     """A document that should be there and is not breaks its rule."""
     assert {violation.rule for violation in violations([file for file in FILES if file.path != path])} == {rule}
+
+
+def test_lost_data_of_a_wave_is_caught() -> None:
+    """Those of its rollback stay."""
+    lost = [file for file in FILES if file.path != f"{WAVE}throttle.json"]
+    assert {violation.rule for violation in violations(lost)} == {"throttle_missing"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_needed"),
+    [((1, 2), (1, 3), True), ((1, 2), (1, 2, 3), False), ((1, 8), (1, 3), False), ((1, 2), (3, 1, 2), False)],
+    ids=["copies back", "only removes", "has no way back", "only removes the first"],
+)
+@pytest.mark.parametrize("has_data", [True, False])
+def test_a_rollback_has_throttles_exactly_if_it_copies(
+    before: tuple[int, ...], after: tuple[int, ...], is_needed: bool, has_data: bool
+) -> None:
+    """Neither a missing nor a needless document passes. A wave that is not throttled has none."""
+    instance = Instance(brokers=BROKERS, partitions=[partition(0, *before)], limits=LIMITS)
+    wave = PlanDocument("wave 1", (Entry(("t", 0), after),), ())
+    data = {"w/throttle.json": "{}"} if has_data else {}
+    expected = ["throttle_missing"] if is_needed else []
+    assert [v.rule for v in check_rollback_throttles(instance, wave, "w", data)] == expected
+    given = [v.rule for v in check_rollback_throttles(instance, wave, "w", {**data, "w/rollback-throttle.json": "{}"})]
+    assert given == ["throttle_data" if is_needed else "throttle_extra"]
 
 
 @pytest.mark.parametrize(("partitions", "broken"), [(9_999, False), (10_000, False), (10_001, True)])
@@ -223,7 +304,7 @@ def test_throttles_are_whole_or_not_needed(replicas: tuple[int, ...], names: lis
     """A wave that only changes orders needs no throttle documents; where there are some, none may be missing."""
     rows = [partition(0, 1, 2)]
     instance = Instance(brokers=[broker(b, None) for b in (1, 2, 3)], partitions=rows, limits=LIMITS)
-    wave = PlanDocument("wave 1", (Entry(("t", 0), replicas, False),), ())
+    wave = PlanDocument("wave 1", (Entry(("t", 0), replicas),), ())
     is_broken = [(v.rule, v.detail) for v in check_throttles(instance, wave, "w", {f"w/{name}": "" for name in names})]
     assert is_broken == ([("throttle_missing", f"it lacks {lacks}")] if lacks else [])
 

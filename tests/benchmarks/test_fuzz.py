@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from benchmarks.fuzz import clusters, fleet, inputs
 from benchmarks.fuzz.folders import folder
 from benchmarks.fuzz.mutate import MUTATIONS
-from benchmarks.fuzz.unusual_clusters import full_cluster, unusual_cluster
+from benchmarks.fuzz.unusual_clusters import full_cluster, jbod_cluster, unusual_cluster
 from sources.record import Record
 
 pytestmark = pytest.mark.all_only
@@ -73,6 +73,11 @@ def test_plans_of_unusual_clusters_are_correct() -> None:
 def test_clusters_that_once_failed_are_fine(seed: int) -> None:
     """Failures that the long form found stay fixed."""
     assert clusters.check(unusual_cluster(seed), seed).verdict == clusters.FINE
+
+
+def test_plans_with_directories_keep_their_limits() -> None:
+    """Each replica that arrives at a broker with several directories has one, with space for it in its wave."""
+    assert not [case for case in clusters.cases(40, 5, jbod_cluster) if case.verdict != clusters.FINE]
 
 
 def test_plans_of_full_racks_pass_the_audit() -> None:

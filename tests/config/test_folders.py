@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.folders import NOTE, WITHDRAWN, partial, publish, supersede_folders
+from optimizer.folders import NOTE, WITHDRAWN, partial, publish, quality_page, supersede_folders, write_page
 from setup.paths import HOME
 
 PLAN = {
@@ -15,6 +15,7 @@ PLAN = {
     "rollback.json": "2",
     "wave-01/unthrottle-careful.sh": "3",
     "wave-01/throttle.json": "4",
+    "wave-01/rollback-throttle.json": "6",
 }
 GOLDEN = HOME / "tests" / "golden" / "small"
 
@@ -36,7 +37,7 @@ def content(run: Path) -> dict[str, str]:
 
 def aside(name: str, documents: dict[str, str] = PLAN) -> dict[str, str]:
     """The files of a superseded folder."""
-    remaining = ("rollback.json", "unthrottle-careful.sh")
+    remaining = ("rollback.json", "rollback-throttle.json", "unthrottle-careful.sh")
     places = ((Path(name, path), text) for path, text in documents.items())
     return {str(p if p.name in remaining else p.parent / WITHDRAWN / p.name): text for p, text in places}
 
@@ -84,12 +85,28 @@ def test_what_a_killed_run_began_is_finished(tmp_path: Path) -> None:
     published(tmp_path, "a", PLAN)
     (tmp_path / "a").rename(tmp_path / "superseded-a-1")
     (partial(tmp_path, "a") / "reassignment.json").write_text("half")
-    (tmp_path / "data_docs").mkdir()
-    (tmp_path / "data_docs" / "index.html").write_text("page")
+    for folder in ("quality", "data_docs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.html").write_text("page")
     (tmp_path / "timings.json").write_text("{}")
     supersede_folders(tmp_path)
-    assert content(tmp_path) == {**aside("superseded-a-1"), "data_docs/index.html": "page", "timings.json": "{}"}
+    pages = {"quality/a.html": "page", "data_docs/a.html": "page"}
+    assert content(tmp_path) == {**aside("superseded-a-1"), **pages, "timings.json": "{}"}
     assert "Do not execute it" in (tmp_path / "superseded-a-1" / NOTE).read_text()
+
+
+def test_a_page_is_replaced_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the new page is complete, the old page stays; pages of other clusters always stay."""
+    page = quality_page(tmp_path / "r1", "a")
+    write_page(quality_page(tmp_path / "r1", "b"), "b")
+    write_page(page, "old")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with suppress(KeyboardInterrupt):
+            write_page(page, "new")
+    assert page.read_text() == "old"
+    write_page(page, "new")
+    assert content(tmp_path) == {"r1/quality/a.html": "new", "r1/quality/b.html": "b"}
 
 
 @pytest.mark.parametrize("at", range(6))

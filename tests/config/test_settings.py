@@ -252,8 +252,14 @@ def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
             r"give drain_brokers in the \[\[clusters\]\] table of its cluster",
         ),
         ({"clusters": [{"id": "a/b", "input": "x"}]}, "use letters, digits"),
-        ({"clusters": [{"id": "data_docs", "input": "x"}]}, "folders of a run have that name; choose another"),
-        ({"clusters": [{"id": "superseded-a-1", "input": "x"}]}, "folders of a run have that name; choose another"),
+        *(
+            (
+                {"clusters": [{"id": name, "input": "x"}]},
+                f"'{name}'.*folders or pages of a run have that name; choose another",
+            )
+            for name in ("quality", "report.css", "data_docs", "superseded-a-1")
+        ),
+        ({"clusters": [{"id": "a.html", "input": "x"}]}, r"'a\.html'.*pages of a run end in \.html; choose an id"),
         ({"clusters": [{"input": "x"}]}, r"^\[\[clusters\]\]: id is missing$"),
         (
             {"clusters": [{"id": "a", "input": "x", "captured_at": "yesterday"}]},
@@ -554,6 +560,13 @@ def test_a_later_stage_asks_which_run_it_goes_on_with() -> None:
     assert run_id_of(with_id, ["emit"]) == "r1"
     with pytest.raises(ConfigError, match=r"^emit continues a run: give the --run-id ID that "):
         run_id_of(unnamed, ["emit"])
+
+
+@pytest.mark.parametrize("run_id", ["clusters", "report.css", "x.html"])
+def test_a_run_has_no_name_of_a_page(run_id: str) -> None:
+    """``./ballast report --all`` writes pages and a folder with these names next to the folders of the runs."""
+    with pytest.raises(ConfigError, match="a site of all runs has a page or folder of that name"):
+        run_id_of(parser("test").parse_args(["--run-id", run_id]), ["ingest"])
 
 
 def test_broken_toml_names_the_place(tmp_path: Path) -> None:

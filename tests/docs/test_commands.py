@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.generate import generate
 from execution.tables import Warehouse
 from setup.java import spark_java
+from tests.asking.benchmark_facts import facts_of
+from tests.asking.small_run import write_run
 from tests.docs.pages import ROOT, Block, blocks, output_under
 
 LINKED = ("ballast", "spark-submit.sh", "conf", ".venv", ".jars")
@@ -23,6 +26,7 @@ ASKING = ROOT / "docs" / "asking.md"
 READING = ROOT / "docs" / "reading-plans.md"
 # The page's Python: five questions in pandas, then the set-up of DuckDB and of Spark; their questions are SQL.
 *PANDAS, DUCKDB, SPARK = blocks("python", pages=(READING,))
+QUESTIONS_TO_RUNS = [block for block in blocks("sh", pages=(ASKING,)) if "./ballast compare" not in block.body]
 QUESTIONS = tuple(blocks("sql", pages=(READING,)))
 NEXT = "-- next"
 
@@ -109,9 +113,29 @@ def test_compare_prints_what_the_page_shows(sample: Path, tmp_path: Path) -> Non
 @pytest.mark.all_only
 def test_questions_about_a_run_print_what_the_page_shows(sample: Path) -> None:
     """Each question about the run of the operations page prints the output below it."""
-    asked = [block for block in blocks("sh", pages=(ASKING,)) if "./ballast compare" not in block.body]
+    asked = [block for block in QUESTIONS_TO_RUNS if "--cluster sample" in block.body]
     assert len(asked) == 9
     printed = {block.body: run_block(block, sample).strip("\n") for block in asked}
+    assert printed == {block.body: output_under(block) for block in asked}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run about an instance of 100 brokers: as ``benchmarks/run.py`` plans it, but without Spark."""
+    folder = tmp_path_factory.mktemp("bench")
+    cluster = {"id": "bench", "kafka_version": "4.3"}
+    captured_at = datetime(2026, 1, 1, tzinfo=UTC)
+    facts = facts_of(generate("M", "expand", 1), cluster=cluster, run_id="bench", captured_at=captured_at)
+    write_run(folder / "m" / "warehouse", facts)
+    return folder
+
+
+@pytest.mark.all_only
+def test_questions_about_a_large_cluster_print_what_the_page_shows(bench: Path) -> None:
+    """100 brokers and 20,000 partitions."""
+    asked = [block for block in QUESTIONS_TO_RUNS if "--cluster bench" in block.body]
+    assert len(asked) == 3
+    printed = {block.body: run_block(block, bench).strip("\n") for block in asked}
     assert printed == {block.body: output_under(block) for block in asked}
 
 

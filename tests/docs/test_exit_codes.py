@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from execution.planned import Refused
-from execution.steps import StillMoving
+from execution.steps import Incomplete, StillMoving
+from execution.watch import Stalled, Stopped
 from optimizer import job_options
 from optimizer.errors import AlreadyApproved, AuditFailed, BallastError, QualityGateFailed
 from setup.ballast_options import parser
@@ -15,7 +16,7 @@ from tests.docs.pages import ROOT
 
 # The word for each refusal in a list.
 OF_RUNS: dict[type[BallastError], str] = {QualityGateFailed: "gate", AuditFailed: "audit", AlreadyApproved: "approved"}
-OF_COMMANDS: dict[type[BallastError], str] = {Refused: "the message lists the problems"}
+OF_COMMANDS: dict[type[BallastError], str] = {Refused: "the message lists the problems", Stopped: "stopped"}
 
 
 def of_help(text: str) -> dict[int, str]:
@@ -65,10 +66,11 @@ def test_a_list_names_each_refusal(place: str) -> None:
     assert [word for word in refusals.values() if word not in meanings[3]] == []
 
 
-def test_running_copies_have_their_own_code() -> None:
-    """Lists of commands have it; lists of jobs do not."""
+@pytest.mark.parametrize("error", [StillMoving, Stalled, Incomplete])
+def test_codes_of_commands_are_their_own(error: type[BallastError]) -> None:
+    """Lists of commands have them; lists of jobs do not."""
     for meanings, refusals in LISTS.values():
-        assert (StillMoving.exit_code in meanings) == (Refused in refusals)
+        assert (error.exit_code in meanings) == (Refused in refusals)
 
 
 def test_every_refusal_has_a_word() -> None:

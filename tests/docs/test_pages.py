@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from execution.options import STEPS
+from execution.options import STEERING, STEPS
 from optimizer import configuration
 from schemas import ALL
 from setup.ballast_options import parser
@@ -98,8 +98,22 @@ def test_wave_commands_of_the_page_are_valid() -> None:
     text = (ROOT / "docs" / "execution.md").read_text(encoding="utf-8").replace("$step", "off")
     lines = re.findall(r"^ *\./ballast (.*?)(?: \|\| break)?$", text, re.MULTILINE)
     parsed = [parser().parse_args(line.split()) for line in lines]
-    first = ["show", "show", "show", "approve", *list(STEPS)[:5]]
-    assert [getattr(options, "step", options.command) for options in parsed[:9]] == first
+    first = [
+        "show",
+        "show",
+        "show",
+        "report",
+        "report",
+        "report",
+        "approve",
+        "revoke",
+        "run",
+        *STEERING,
+        "rollback",
+        "rollback",
+        *list(STEPS)[:5],
+    ]
+    assert [getattr(options, "step", options.command) for options in parsed[: len(first)]] == first
     assert all(f"`{step}` |" in text for step in STEPS)
 
 

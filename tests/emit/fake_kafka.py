@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 HEADINGS = {"topics": "Dynamic configs for topic {} are:", "brokers": "Dynamic configs for broker {} are:"}
 
 
@@ -40,8 +41,14 @@ def run(cluster: dict[str, Any], options: dict[str, str]) -> None:
         for partition in running:
             say(f"{partition}: replicas: 1,2,3. adding: 3.")
     elif "--verify" in options:
-        verify(cluster, json.loads(Path(options["--reassignment-json-file"]).read_text()))
+        document = json.loads(Path(options["--reassignment-json-file"]).read_text())
+        for line in cluster.get("moving", []):
+            say(line)
+        if "--preserve-throttles" not in options:
+            verify(cluster, document)
     elif "--describe" in options:
+        if options["--entity-type"] in cluster.get("unreadable", []):
+            raise ValueError("org.apache.kafka.common.errors.TimeoutException: timed out")
         describe(cluster[options["--entity-type"]], HEADINGS[options["--entity-type"]])
     else:
         alter(cluster, options)
@@ -53,7 +60,7 @@ def verify(cluster: dict[str, Any], document: dict[str, Any]) -> None:
     if not topics <= cluster["topics"].keys():
         raise ValueError("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: gone")
     for configs in () if cluster["running"] else (*cluster["brokers"].values(), *map(cluster["topics"].get, topics)):
-        for config in [name for name in configs if ".throttled." in name]:
+        for config in [name for name in configs if ".throttled." in name or name == LOG_DIR_RATE]:
             del configs[config]
 
 

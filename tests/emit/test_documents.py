@@ -1,11 +1,11 @@
 """Documents of Kafka's tools: which there are, what they are called and what they are."""
 
 import json
+import subprocess
 from dataclasses import replace
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -13,10 +13,10 @@ from optimizer.emit.cluster_plan import Document
 from optimizer.emit.documents import documents
 from optimizer.emit.manifest import manifest
 from optimizer.emit.rows import EarlierThrottleRow, SourceRow
-from optimizer.emit.runbook import runbook
 from optimizer.emit.throttle_files import throttle_documents
-from optimizer.stages.emit.emit import manifest_hash_and_missed_goals
+from optimizer.stages.emit.emit import missed_in_words
 from tests.emit.test_pages import synthetic
+from tests.emit.texts import runbook_of
 from tests.emit.throttled import throttled_plan
 
 
@@ -26,17 +26,23 @@ def test_each_document_is_named_after_what_it_is() -> None:
     waiting = replace(plan.changed[4], current_replicas=[2, 1], proposed_replicas=[1, 2], leader=2)
     files = {d.path: (d.kind, d.wave) for d in documents(replace(plan, changed=[*plan.changed, waiting]))}
     assert files == {
+        "c/SHA256SUMS": ("sums", 0),
+        "c/decision.json": ("decision", 0),
         "c/leader-election.json": ("leader_election", 0),
         "c/manifest.json": ("manifest", 0),
+        "c/moves.csv": ("moves", 0),
         "c/reassignment.json": ("reassignment", 0),
+        "c/report.css": ("report", 0),
         "c/report.html": ("report", 0),
         "c/rollback.json": ("rollback", 0),
         "c/runbook.md": ("runbook", 0),
         "c/summary.txt": ("summary", 0),
         "c/topics-to-move.json": ("topics_to_move", 0),
         "c/wave-01/reassignment.json": ("reassignment", 1),
+        "c/wave-01/rollback-throttle.json": ("throttle", 1),
         "c/wave-01/rollback.json": ("rollback", 1),
         "c/wave-02/reassignment.json": ("reassignment", 2),
+        "c/wave-02/rollback-throttle.json": ("throttle", 2),
         "c/wave-02/rollback.json": ("rollback", 2),
     }
 
@@ -55,29 +61,45 @@ def test_elections_name_leaders_that_stay_behind_alone() -> None:
     assert "c/leader-election.json" not in none
 
 
-def test_directories_are_those_of_the_same_broker() -> None:
-    """A replica that stays keeps its directory, in the plan and in the rollback.
+def test_only_replicas_that_arrive_have_a_directory() -> None:
+    """In the plan and on the way back. The name of one that stays might be old, so Kafka would move it.
 
-    Kafka chooses the directory of a new copy, and of a replica that moves between disks: its directory is unknown.
+    The documents for Kafka's tool name directories only if the settings ask for it.
     """
-    (row,) = synthetic(4, partitions=1).changed
-    row = replace(row, current_replicas=[1, 2, 3], proposed_replicas=[3, 0, 1], log_dirs=["any", "/two", "/three"])
-    plan = replace(synthetic(4, partitions=1), changed=[row], plan_log_dirs=True)
-    contents = {d.path: d.content for d in documents(plan)}
-    partitions = {
-        name: json.loads(contents[f"c/{name}.json"])["partitions"][0] for name in ("reassignment", "rollback")
-    }
-    assert partitions["reassignment"]["log_dirs"] == ["/three", "any", "any"]
-    assert partitions["rollback"]["log_dirs"] == ["any", "/two", "/three"]
+    plan = synthetic(4, partitions=1)
+    (row,) = plan.changed
+    row = replace(
+        row,
+        current_replicas=[1, 2, 3],
+        proposed_replicas=[3, 0, 1],
+        log_dirs=["/one", "/two", "/three"],
+        planned_log_dirs=["any", "/zero", "any"],
+    )
+    dirs = [{"path": path, "is_open": path != "/closed"} for path in ("/closed", "/two", "/zero")]
+    brokers = [replace(broker, log_dirs=dirs if broker.broker_id != 3 else dirs[:1]) for broker in plan.brokers]
+    plan = replace(plan, changed=[row], brokers=brokers, plan_log_dirs=True)
+    contents = {d.path: json.loads(d.content) for d in documents(plan) if d.path.endswith(".json")}
+    assert contents["c/reassignment.json"]["partitions"][0]["log_dirs"] == ["any", "/zero", "any"]
+    assert contents["c/rollback.json"]["partitions"][0]["log_dirs"] == ["any", "/two", "any"]
+    name = {"topic": row.topic, "partition": row.partition}
+    assert contents["c/wave-01/log-dirs.json"]["replicas"] == [{**name, "broker": 0, "log_dir": "/zero"}]
+    assert contents["c/wave-01/rollback-log-dirs.json"]["replicas"] == [{**name, "broker": 2, "log_dir": "/two"}]
+    assert {"wave-01/log-dirs.json", "wave-01/rollback-log-dirs.json"} < contents["c/manifest.json"]["sha256"].keys()
+    closed = replace(plan, changed=[replace(row, log_dirs=["/one", "/closed", "/three"])])
+    assert "c/wave-01/rollback-log-dirs.json" not in {d.path for d in documents(closed)}
     unnamed = {d.path: d.content for d in documents(replace(plan, plan_log_dirs=False))}
     assert json.loads(unnamed["c/reassignment.json"])["partitions"][0]["log_dirs"] == ["any"] * 3
+    one = {d.path for d in documents(replace(plan, changed=[replace(row, planned_log_dirs=None)], brokers=[]))}
+    assert not any(path.endswith("log-dirs.json") for path in one)
 
 
 def test_a_plan_that_changes_nothing_has_pages_alone() -> None:
     """There is no reassignment, because Kafka refuses an empty list."""
     plan = replace(synthetic(3), changed=[], moves=[], waves=[])
     assert [d.path for d in documents(plan)] == [
+        "c/decision.json",
         "c/manifest.json",
+        "c/report.css",
         "c/report.html",
         "c/runbook.md",
         "c/summary.txt",
@@ -88,13 +110,29 @@ def test_the_manifest_names_what_is_executed_and_what_is_reached() -> None:
     """It has the sha256 of every document that changes a cluster, but of no page, and each goal with its result."""
     files = {d.path.removeprefix("c/"): d for d in documents(synthetic(3, partitions=101))}
     content = json.loads(files["manifest.json"].content)
-    executed = {name: document for name, document in files.items() if document.kind in ("reassignment", "rollback")}
+    kinds = ("reassignment", "rollback", "throttle")
+    executed = {name: document for name, document in files.items() if document.kind in kinds}
     assert content["sha256"] == {
         n: sha256(document.content.encode()).hexdigest() for n, document in sorted(executed.items())
     }
     assert content["waves"] == {"1": "wave-01", "2": "wave-02"}
     assert [goal["name"] for goal in content["goals"]] == ["empty broker 0", "racks", "balance", "leaders"]
     assert content["is_reached"] == all(goal["is_reached"] for goal in content["goals"])
+
+
+def test_sums_check_what_is_executed(tmp_path: Path) -> None:
+    """``sha256sum --check`` passes on the written files, and names a changed file. The sums are the manifest's."""
+    files = {d.path.removeprefix("c/"): d.content for d in documents(synthetic(3, partitions=101))}
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    sums = dict(line.split("  ")[::-1] for line in files["SHA256SUMS"].splitlines())
+    assert sums == json.loads(files["manifest.json"])["sha256"]
+    command = next(line for line in files["runbook.md"].splitlines() if line.startswith("sha256sum --check"))
+    for changed in ("", "wave-02/rollback.json: FAILED\n"):
+        result = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (result.stdout, result.returncode) == (changed, int(changed != ""))
+        (tmp_path / "wave-02/rollback.json").write_text("{}")
 
 
 def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
@@ -118,7 +156,7 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         brokers=[replace(row, state="dead") if row.broker_id > 2 else row for row in plan.brokers[::-1]],
     )
     kinds = ["reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle"]
-    pages = ["report", "summary", "runbook", "topics_to_move"]
+    pages = ["report", "summary", "runbook", "moves", "topics_to_move"]
     files = [Document(f"c/{kind}", kind, 0, kind) for kind in (*kinds, *pages)]
     document = manifest(plan, files)
     assert (document.path, document.kind, document.wave) == ("c/manifest.json", "manifest", 0)
@@ -131,6 +169,7 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         "run_id": "r",
         "code_version": "v1",
         "captured_at": "2026-11-01T00:00:00+00:00",
+        "valid_until": "2026-11-02T00:00:00+00:00",
         "is_reached": all(goal["is_reached"] for goal in goals),
         "throttle_style": "kafka",
         "dead_brokers": [3, 4],
@@ -140,10 +179,32 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         ],
         "topic_ids": topic_ids,
         "waves": {"1": "wave-01"},
+        "wave_seconds": {"1": 60},
         "sha256": {kind: sha256(kind.encode()).hexdigest() for kind in sorted(kinds)},
     }
     assert list(content["sha256"]) == sorted(kinds)
-    assert json.loads(manifest(replace(plan, sources=[]), []).content)["captured_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("times", "hours", "until"),
+    [
+        ((1793491300, 1793491200, None), 24.0, "2026-11-02T00:00:00+00:00"),
+        ((1793491200,), 0.5, "2026-11-01T00:30:00+00:00"),
+        ((1793491200,), 0.01, "2026-11-01T00:00:36+00:00"),
+        ((None,), 24.0, None),
+        ((), 24.0, None),
+    ],
+)
+def test_a_plan_is_valid_for_some_hours_after_its_oldest_source(
+    times: tuple[int | None, ...], hours: float, until: str | None
+) -> None:
+    """The manifest and the pages get the same time. Without a capture time both times of the manifest are null."""
+    sources = [SourceRow(f"s{n}", time, 1) for n, time in enumerate(times)]
+    plan = replace(throttled_plan(), sources=sources, valid_hours=hours)
+    content = json.loads(manifest(plan, []).content)
+    assert content["valid_until"] == until
+    assert plan.valid_until == (datetime.fromisoformat(until).timestamp() if until else None)
+    assert (content["captured_at"] is None) == (until is None)
 
 
 @pytest.mark.parametrize(("state", "dead"), [("dead", [1]), ("fenced", [])])
@@ -155,21 +216,14 @@ def test_a_broker_that_is_down_is_called_what_it_is(state: str, dead: list[int])
     scripts = {d.path.removeprefix("c/"): d.content for d in throttle_documents(plan)}
     assert f"\n# Broker is {state}, so this cannot be set: configs brokers '1' " in scripts["wave-01/throttle-kafka.sh"]
     assert json.loads(manifest(plan, []).content)["dead_brokers"] == dead
-    text = runbook(plan)
+    text = runbook_of(plan)
     assert "except those of the broker that is down: 1." in text
     assert "These waves name a broker that is down: wave-01. Never use `--throttle`" in text
 
 
-def test_a_verdict_names_the_goals_that_a_plan_misses(tmp_path: Path) -> None:
-    """No text if all goals are reached; the sha256 is that of the manifest."""
-    run: Any = SimpleNamespace(folder=tmp_path)
-    (tmp_path / "c").mkdir()
-    goals = [{"name": "racks", "is_reached": True, "detail": "x"}, {"name": "drain", "is_reached": True, "detail": "y"}]
-    results = []
-    for is_reached in (True, False):
-        goals[1]["is_reached"] = is_reached
-        content = json.dumps({"goals": goals})
-        (tmp_path / "c" / "manifest.json").write_text(content)
-        results.append(manifest_hash_and_missed_goals(run, "c"))
-        assert results[-1][0] == sha256(content.encode()).hexdigest()
-    assert [missed for _, missed in results] == [None, "NOT reached: drain: y"]
+def test_a_verdict_names_the_goals_that_a_plan_misses() -> None:
+    """No text if all goals are reached."""
+    reached = {"name": "racks", "is_reached": True, "detail": "x"}
+    missed = {"name": "drain", "is_reached": False, "detail": "y"}
+    assert missed_in_words({"goals": [reached]}) is None
+    assert missed_in_words({"goals": [reached, missed]}) == "NOT reached: drain: y"

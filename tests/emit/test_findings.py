@@ -8,13 +8,11 @@ import pytest
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import fixed_or_noted, open_findings
-from optimizer.emit.report import report
 from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
-from optimizer.emit.runbook import runbook
 from optimizer.emit.shown_figures import LEAVES_NO_MORE, proof
-from optimizer.emit.summary import summary_text
 from tests.emit.rows import rows_of
 from tests.emit.test_pages import synthetic
+from tests.emit.texts import report_of, runbook_of, summary_of
 
 
 def finding(code: str, subject: str, when: str = "both", detail: str = "d", **fields: Any) -> dict[str, Any]:
@@ -127,18 +125,17 @@ def test_what_is_wrong_with_the_input_comes_before_the_plan() -> None:
     lines = [f"{line.rule} ({line.when})" for line in open_findings(plan)]
     assert lines == ["a (contradicts)", "b (left out, 9 rows)", "c (broken)", "rack_spread (before and after)"]
     assert [f"{line.rule} ({line.when})" for line in fixed_or_noted(plan)] == ["rack_spread (before only)", "d (noted)"]
-    summary, html, book = summary_text(plan, []), report(plan, []), runbook(plan)
-    figures = {summary: "Kafka default     this plan", html: '<div class="cards">', book: "| wave |"}
+    summary, html, book = summary_of(plan), report_of(plan), runbook_of(plan)
+    figures = {summary: "Kafka default     this plan", book: "| wave |"}
     for page, figure in figures.items():
         assert page.index("Check first") < page.index("left out, 9 rows") < page.index(figure)
-    for page in (summary, html):
-        assert (
-            page.index(figures[page]) < page.index("Also found") < page.index("(before only)") < page.index("(noted)")
-        )
+    for page, before in ((summary, "Kafka default     this plan"), (html, "left out, 9 rows")):
+        assert page.index(before) < page.index("Also found") < page.index("(before only)") < page.index("(noted)")
+    assert html.index("3 findings about the input:") < html.index('class="cards"')
     assert "  Check first (4):\n" in summary
     assert "  Also found (2):\n" in summary
-    assert "<h2>Check first (4)</h2>" in html
-    assert "<h2>Also found (2)</h2>" in html
+    assert "<h2>Left broken, and doubtful input (4)</h2>" in html
+    assert "Also found: fixed by the plan, or only noted (2)" in html
     assert "**Check first (4):**" in book
 
 
@@ -149,17 +146,18 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
     assert [line.rule for line in open_findings(plan)][:2] == ["unexplained", "rule_0"]
     emptied = rows_of(FindingRow, finding("rack_emptied", "rack a", "after"))
     assert open_findings(replace(plan, findings=[*plan.findings, *emptied]))[0].rule == "rack_emptied"
-    summary, html, book = summary_text(plan, []), report(plan, []), runbook(plan)
-    figures = {summary: "Kafka default     this plan", html: "<details", book: "| wave |"}
-    for page, after in figures.items():
+    summary, html, book = summary_of(plan), report_of(plan), runbook_of(plan)
+    for page, after in {summary: "Kafka default     this plan", book: "| wave |"}.items():
         assert page.index("Check first") < page.index("orders-7") < page.index("rule_0") < page.index(after)
+    assert html.index("Left broken") < html.index("orders-7") < html.index("rule_0</th>")
 
 
 IN_ORDER = (
     *("stops_writes", "rack_emptied", "newly_exposed", "unexplained", "wave_too_long"),
     *("limited", "not_emptied", "rack_spread", "not_pinned", "not_resized"),
-    *("left_for_disk", "log_dir_fills"),
+    *("left_for_disk", "log_dir_fills", "log_dir_over"),
     *("pin", "replication_factor", "no_spare_replica", "topic_spread", "band", "leader_band", "topic_leader_spread"),
+    *("dir_band", "dirs_not_balanced"),
     *(
         "shard_failed",
         "shard_out_of_time",
@@ -170,7 +168,8 @@ IN_ORDER = (
         "not_free",
     ),
     "something_new",
-    *("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_network_capacity", "no_rates"),
+    *("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_log_dir_capacity"),
+    *("no_network_capacity", "no_rates"),
     "not_asked_now",
 )
 
@@ -208,7 +207,7 @@ def test_many_alike_are_one_line(rows: list[dict[str, Any]], counts: list[int]) 
 def test_pages_show_what_matters_and_the_true_count() -> None:
     """Summary and report count every finding, and neither hides a broken rule behind ninety excluded partitions."""
     plan = planned(*EXCLUDED, *STRANDED, finding("not_pinned", "t-2 on 9"), finding("rack_spread", "t-3"))
-    summary, html = summary_text(plan, []), report(plan, [])
+    summary, html = summary_of(plan), report_of(plan)
     assert (
         "  Check first (152):\n  - not_emptied (before and after): 60 similar findings, the first: t-0 on 17" in summary
     )
@@ -216,19 +215,20 @@ def test_pages_show_what_matters_and_the_true_count() -> None:
         "not_free (before and after): 90 similar findings, the first: audit-0:"
     )
     assert "more: the tables" not in summary
-    assert "<h2>Check first (152)</h2>" in html
-    assert html.index("<b>rack_spread</b>") < html.index("<b>not_pinned</b>") < html.index("90 similar findings")
+    assert "<h2>Left broken, and doubtful input (152)</h2>" in html
+    assert html.index(">rack_spread</th>") < html.index(">not_pinned</th>") < html.index("90 similar findings")
 
 
 def test_pages_say_what_helps_what_is_open() -> None:
-    """Each line of *Check first* ends with its remedy. In the summary, findings that the plan fixes have none."""
+    """Each open finding has its remedy beside it. In the summary, findings that the plan fixes have none."""
     fixed = finding("rack_spread", "mended partitions", when="before", remedy="execute the plan")
     stays = finding("not_emptied", "t-0 on 7", detail="it stays", remedy="add a broker")
     excluded = finding("not_free", "t-1", detail="it is fixed", remedy="")
-    page = report(planned(stays, fixed, excluded), [])
-    assert 't-0 on 7: it stays<br><span class="key">What to do: add a broker</span></td>' in page
-    assert "t-1: it is fixed</td>" in page
-    text = summary_text(planned(stays, fixed), [])
+    page = report_of(planned(stays, fixed, excluded))
+    when = ' <span class="key">(before and after)</span></td><td class="name">'
+    assert f"t-0 on 7: it stays{when}add a broker</td>" in page
+    assert f"t-1: it is fixed{when}</td>" in page
+    text = summary_of(planned(stays, fixed))
     assert "  - not_emptied (before and after): t-0 on 7: it stays. What to do: add a broker\n" in text
     assert "execute the plan" not in text
 
@@ -236,6 +236,6 @@ def test_pages_say_what_helps_what_is_open() -> None:
 def test_what_is_not_shown_is_counted_by_finding() -> None:
     """A summary with too many lines says how many findings are not in it, those behind folded lines included."""
     several = [finding("pin", f"t-{n}", cause=f"cause {n}") for n in range(8)]
-    assert "  and 90 more: the tables findings and input_findings list every finding\n" in summary_text(
-        planned(*several, *EXCLUDED), []
+    assert "  and 90 more: the tables findings and input_findings list every finding\n" in summary_of(
+        planned(*several, *EXCLUDED)
     )

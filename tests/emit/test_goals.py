@@ -9,14 +9,12 @@ import pytest
 from optimizer.configuration import build
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.goals import exclusions, goals, origin, verdict
-from optimizer.emit.report import report
 from optimizer.emit.requested import Requested, requested_of
 from optimizer.emit.rows import FigureRow, FindingRow, SourceRow
-from optimizer.emit.runbook import runbook
-from optimizer.emit.summary import summary_text
 from tests.emit.rows import rows_of
 from tests.emit.test_findings import finding
 from tests.emit.test_pages import LIMITED, synthetic
+from tests.emit.texts import report_of, runbook_of, summary_of
 
 BANDS, LED = "balance", "leaders"
 
@@ -43,7 +41,7 @@ IN_ORDER = {"rack_violations": (16, 0), "brokers_outside_bands": (7, 0)}
 def test_what_is_reached_is_said_with_what_it_was() -> None:
     """A plan that reaches all goals says so in one sentence, and shows the state before for each goal."""
     plan = plan_of(IN_ORDER, drain=(0,))
-    assert verdict(plan) == "All goals are reached."
+    assert verdict(plan) == "The plan reaches all goals."
     assert shown(plan) == [
         ("reached", "empty broker 0", "100 replicas leave"),
         ("reached", "racks", "16 partitions are repaired"),
@@ -78,8 +76,12 @@ def test_a_cut_plan_says_first_what_stays() -> None:
         ("NOT reached", LED, "4 leaders are outside the bands"),
         ("reached", "at most 2.00 TB copied", "the limit reduces the plan"),
     ]
-    figures_of = {"summary": "Kafka default     this plan", "report": '<div class="cards">', "runbook": "| wave |"}
-    pages = {"summary": summary_text(plan, []), "report": report(plan, []), "runbook": runbook(plan)}
+    figures_of = {"summary": "Kafka default     this plan", "report": 'class="cards"', "runbook": "| wave |"}
+    pages = {
+        "summary": summary_of(plan),
+        "report": report_of(plan),
+        "runbook": runbook_of(plan),
+    }
     for name, page in pages.items():
         text = " ".join(page.split())
         figure = text.index(" ".join(figures_of[name].split()))

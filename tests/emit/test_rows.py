@@ -1,6 +1,6 @@
 """Rows of documents against the contracts of their tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, get_type_hints
 
@@ -23,6 +23,12 @@ TABLES: dict[type[rows.TableRow], str] = {
     rows.QualityRow: "quality_results",
     rows.BrokerRow: "instance_brokers",
     rows.SourceRow: "sources",
+    rows.RackFlowRow: "rack_flow",
+    rows.BrokerWaveRow: "broker_waves",
+    rows.DirectoryRow: "dir_balance",
+    rows.DirMoveRow: "dir_moves",
+    rows.AlternativeRow: "alternatives",
+    rows.CurveRow: "curve",
 }
 # Columns of other tables, which the stage joins to those of ``plan``.
 JOINED = {c.name: c for table in ("topics", "instance") for c in schemas.ALL[table].columns}
@@ -41,6 +47,9 @@ TYPES: dict[str, Any] = {
     "timestamp": int,  # seconds of Unix time
     "array<int>": Sequence[int],
     "array<string>": Sequence[str],
+    "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>": Sequence[
+        Mapping[str, Any]
+    ],
 }
 
 
@@ -56,7 +65,7 @@ def test_every_row_has_its_table() -> None:
 @pytest.mark.parametrize("row_class", TABLES, ids=lambda row_class: str(row_class.__name__))
 def test_rows_are_as_their_contract_says(row_class: type[rows.TableRow]) -> None:
     """Each field is a column of the same type, optional if the column may be null."""
-    joined = JOINED if row_class is rows.PlanRow else {}
+    joined = JOINED if row_class in (rows.PlanRow, rows.DirMoveRow) else {}
     columns = joined | {c.name: c for c in schemas.ALL[TABLES[row_class]].columns}
     hints = get_type_hints(row_class)
     columns_of = {field.name: columns[field.name] for field in fields(row_class)}

@@ -8,9 +8,9 @@ import pytest
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.requested import Requested
-from optimizer.emit.runbook import runbook
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from tests.emit.test_pages import synthetic
+from tests.emit.texts import runbook_of
 from tests.emit.throttled import throttled_plan
 
 
@@ -34,7 +34,7 @@ def test_no_file_holds_more_than_one_request(partitions: int, sizes: list[int]) 
         rows = [json.loads(texts[path])["partitions"] for path in parts]
         assert [len(part) for part in rows] == sizes
         assert sorted(row["partition"] for part in rows for row in part) == list(range(partitions))
-    text = runbook(plan)
+    text = runbook_of(plan)
     assert all(path.removeprefix("c/") in text for path in texts if path.startswith("c/leader-election"))
     assert ("`rollback-01.json` to " in text) is (len(sizes) > 1)
 
@@ -45,7 +45,7 @@ def test_what_has_no_way_back_is_cut_too() -> None:
     not_reversible = replace(plan, changed=[replace(row, current_replicas=[0]) for row in plan.changed])
     names = {document.path for document in kafka_documents(not_reversible)}
     assert {"c/rollback-not-possible-01.json", "c/rollback-not-possible-02.json"} <= names
-    assert "`rollback-not-possible-01.json`, `rollback-not-possible-02.json`" in runbook(not_reversible)
+    assert "`rollback-not-possible-01.json`, `rollback-not-possible-02.json`" in runbook_of(not_reversible)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_release_chooses_the_options(version: str, unregister: str, elect: s
     """A broker is unregistered with the option that the tools of the cluster's release know."""
     plan = replace(throttled_plan(), requested=Requested(kafka_version=version))
     leaving = [replace(row, must_empty=row.broker_id == 1) for row in plan.brokers]
-    text = runbook(replace(plan, brokers=leaving))
+    text = runbook_of(replace(plan, brokers=leaving))
     command = f'kafka-cluster.sh unregister --bootstrap-server "$BOOTSTRAP" --id 1 {unregister} "$COMMAND_CONFIG"\n'
     assert command in text
     assert ("--admin.config" in text) is (elect is not None)
@@ -74,7 +74,7 @@ def test_a_way_back_is_throttled_as_its_wave() -> None:
     """A rollback has the rate of its own wave, not the largest of all, and elections follow it."""
     plan = synthetic(12)
     waves = [replace(row, throttle_bytes_per_s=row.wave * 10**6) for row in plan.waves]
-    text = runbook(replace(plan, waves=waves))
+    text = runbook_of(replace(plan, waves=waves))
     assert "WAVE=wave-01\nRATE=1000000\n" in text
     assert "3000000" not in text.replace("| 3000000 |", "")
     rollback = text.split("**A wave that runs:**")[1]
@@ -93,7 +93,7 @@ def test_a_wave_that_copies_nothing_has_a_rate_for_its_way_back() -> None:
     """A wave that only removes replicas is not throttled, but its rollback copies them."""
     plan = synthetic(12, partitions=100)
     shortened = replace(plan, waves=[replace(row, replicas_moved=0, throttle_bytes_per_s=0) for row in plan.waves])
-    text = runbook(shortened)
+    text = runbook_of(shortened)
     assert "RATE=50000000\n" in text
     assert "unthrottle" not in text
     assert '"$WAVE/rollback.json" --verify\n' in text
@@ -101,23 +101,31 @@ def test_a_wave_that_copies_nothing_has_a_rate_for_its_way_back() -> None:
 
 def test_copies_wait_for_their_throttle() -> None:
     """A wave is executed only if its throttle script succeeds; its own script removes the throttle."""
-    text = runbook(throttled_plan())
+    text = runbook_of(throttled_plan())
     assert 'sh "$WAVE/throttle-careful.sh" &&\nkafka-reassign-partitions.sh' in text
     assert 'sh "$WAVE/unthrottle-careful.sh"\n' in text
     assert "- 4: copies still run" in text
 
 
+@pytest.mark.parametrize(("style", "script"), [("careful", "throttle-careful.sh"), ("kafka", "throttle-kafka.sh")])
+def test_raised_rates_are_the_operators_own(style: str, script: str) -> None:
+    """The unthrottle script leaves raised rates, so the runbook says to set the plan's own rates first, in its form."""
+    text = runbook_of(replace(throttled_plan(), throttle_style=style))
+    assert f"Before you remove raised rates, run `{script}` again" in text
+    assert "(raised rates, another `RATE`), run the throttle script of the same form, then this script again." in text
+
+
 def test_throttles_from_before_are_told() -> None:
     """The first twenty throttles from before the plan are listed before any command that changes something."""
     plan = throttled_plan()
-    text = runbook(plan).split("## 2.")[0]
+    text = runbook_of(plan).split("## 2.")[0]
     assert "  - `brokers 2: leader.replication.throttled.rate=20000000`\n" in text
     throttles = [replace(plan.throttles_found[0], entity_name=str(i), config_value="1" * 99) for i in range(25)]
-    text = runbook(replace(plan, throttles_found=throttles)).split("## 2.")[0]
+    text = runbook_of(replace(plan, throttles_found=throttles)).split("## 2.")[0]
     assert text.count("  - `brokers") == 20
     assert "and 5 more" in text
     assert "1" * 81 not in text
-    assert "The inputs show no throttle" in runbook(replace(plan, throttles_found=()))
+    assert "The inputs show no throttle" in runbook_of(replace(plan, throttles_found=()))
 
 
 @pytest.mark.parametrize(
@@ -127,12 +135,12 @@ def test_the_whole_plan_at_once_is_offered_where_kafka_takes_it(characters: int,
     """The runbook names a throttle list of the whole plan that Kafka refuses, whatever the other lists are."""
     plan = throttled_plan()
     rows = [replace(plan.throttles[0], wave=0, config_value="1" * length) for length in (5, characters, 7)]
-    text = runbook(replace(plan, throttles=[*plan.throttles, *rows]))
+    text = runbook_of(replace(plan, throttles=[*plan.throttles, *rows]))
     assert ("`reassignment.json` is the whole plan at once" in text) is fits
     assert ("needs a throttle list of 32,768 characters: Kafka takes 32,767. Use the waves." in text) is not fits
 
 
 def test_times_have_what_was_measured() -> None:
     """The runbook says how much the runs of one plan differed in tests."""
-    text = " ".join(runbook(throttled_plan()).split())
+    text = " ".join(runbook_of(throttled_plan()).split())
     assert "In tests on small clusters, runs of the same plan differed by up to 15 %." in text

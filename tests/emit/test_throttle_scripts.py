@@ -6,16 +6,28 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.kafka_files import kafka_documents
+from optimizer.emit.rows import EarlierThrottleRow
 from optimizer.emit.throttle_files import throttle_documents
-from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, ConfigEntry
+from optimizer.kafka.throttle import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    ConfigEntry,
+    config_entries,
+    tool_throttles,
+)
 from setup.paths import HOME
-from tests.emit.throttled import CAREFUL, EARLIER, over, throttled_plan
+from tests.emit.throttled import CAREFUL, CHANGES, EARLIER, RATE, over, throttled_plan
 
 SECRET = {"ssl.keystore.password": "x"}
 
@@ -23,9 +35,9 @@ SECRET = {"ssl.keystore.password": "x"}
 class Fake:
     """A cluster in a file, the documents of a plan, and replacements of Kafka's tools."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, plan: ClusterPlan | None = None) -> None:
         self.home = home
-        plan = throttled_plan()
+        plan = plan or throttled_plan()
         for document in (*kafka_documents(plan), *throttle_documents(plan)):
             path = home / document.path
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +78,7 @@ class Fake:
             for kind in ("topics", "brokers")
             for name, configs in self.state[kind].items()
             for config, value in configs.items()
-            if ".throttled." in config
+            if ".throttled." in config or config == LOG_DIR_RATE
         )
 
 
@@ -182,9 +194,112 @@ def test_a_broker_that_refuses_is_named(fake: Fake) -> None:
     assert "not set: brokers 3: All sensitive broker config entries must be specified" in result.stderr
     assert "1 of 6 are not set: don't execute wave 1" in result.stderr
     assert fake.throttles == {entry for entry in over(EARLIER, CAREFUL) if entry[:2] != ("brokers", "3")}
-    fake.state["brokers"]["3"] = SECRET | {LEADER_RATE: "1", FOLLOWER_RATE: "2"}
+    fake.state["brokers"]["3"] = SECRET | {FOLLOWER_RATE: str(RATE)}
     fake.state["running"] = ["stays-0"]
     result = fake.run("unthrottle-careful.sh", FORCE="1")
     assert result.returncode == 1
     assert f"remains: brokers 3 {FOLLOWER_RATE}\n" in result.stderr
-    assert fake.throttles == EARLIER | {("brokers", "3", LEADER_RATE, "1"), ("brokers", "3", FOLLOWER_RATE, "2")}
+    assert fake.throttles == EARLIER | {("brokers", "3", FOLLOWER_RATE, str(RATE))}
+
+
+FOREIGN: dict[str, list[ConfigEntry]] = {
+    "the rate of a broker of the wave": [("brokers", "3", FOLLOWER_RATE, "5000000")],
+    "a rate that the plan would restore": [("brokers", "2", LEADER_RATE, "5000000")],
+    "the other rate of a broker of the wave": [("brokers", "3", LEADER_RATE, "5000000")],
+    "a rate of a broker that is not in the wave": [("brokers", "9", LEADER_RATE, "5000000")],
+    "the rate between directories": [("brokers", "1", LOG_DIR_RATE, "5000000")],
+    "a list of a topic of the wave": [("topics", "goes", FOLLOWER_REPLICAS, "*")],
+}
+
+
+@pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
+def test_a_throttle_of_somebody_else_is_left_and_named(fake: Fake, foreign: list[ConfigEntry]) -> None:
+    """It keeps its value and is named, also in a second run; --verify, which would remove it, is not called."""
+    fake.state["brokers"]["9"] = {}
+    fake.set(CAREFUL)
+    fake.set(foreign)
+    for _ in range(2):
+        result = fake.run("unthrottle-careful.sh")
+        left = [f"left: {kind} {name} {config}={value}: somebody else set it" for kind, name, config, value in foreign]
+        assert (result.returncode, result.stderr.splitlines()) == (0, left)
+        assert fake.throttles == over(EARLIER, foreign)
+    assert not any("--verify" in call for call in fake.state["calls"])
+
+
+@pytest.mark.parametrize("style", ["careful", "kafka"])
+def test_verify_is_used_if_nobody_else_set_a_throttle(fake: Fake, style: str) -> None:
+    """One call of --verify removes all throttles; a list of a topic outside the wave is no obstacle."""
+    fake.run(f"throttle-{style}.sh")
+    other = ("topics", "other", LEADER_REPLICAS, "0:1")
+    fake.set([other])
+    assert fake.run(f"unthrottle-{style}.sh").returncode == 0
+    assert sum("--verify" in call for call in fake.state["calls"]) == 1
+    assert fake.throttles == EARLIER | {other}
+
+
+def test_verify_is_not_used_if_throttles_are_unreadable(fake: Fake) -> None:
+    """If the configs of the brokers can't be read, the lists are removed step by step, and the exit code is 1."""
+    fake.set(CAREFUL)
+    fake.state["unreadable"] = ["brokers"]
+    result = fake.run("unthrottle-careful.sh")
+    assert result.returncode == 1
+    assert f"unreadable: brokers 3 {FOLLOWER_RATE}\n" in result.stderr
+    assert not any("--verify" in call for call in fake.state["calls"])
+    assert {entry for entry in fake.throttles if entry[0] == "topics"} == {e for e in EARLIER if e[0] == "topics"}
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower", "left"),
+    [
+        ("0:1,0:7,0:2", "0:3,5:4", {LEADER_REPLICAS: "0:7", FOLLOWER_REPLICAS: "5:4"}),
+        ("0:7,0:1", "0:3", {LEADER_REPLICAS: "0:7"}),
+        ("0:1", "0:3", {}),
+        ("*", "0:3", {LEADER_REPLICAS: "*"}),
+        ("0:1, 0:2", "", {}),
+    ],
+)
+def test_only_own_elements_leave_a_list(fake: Fake, leader: str, follower: str, left: dict[str, str]) -> None:
+    """The elements of somebody else stay and are named; a list without them is deleted."""
+    fake.set([("topics", "goes", LEADER_REPLICAS, leader), ("topics", "goes", FOLLOWER_REPLICAS, follower)])
+    result = fake.run("unthrottle-careful.sh")
+    named = [f"left: topics goes {config}={value}: somebody else set it" for config, value in left.items()]
+    assert (result.returncode, result.stderr.splitlines()) == (0, named)
+    assert fake.state["topics"]["goes"] == left
+
+
+def test_earlier_elements_of_a_list_are_restored(tmp_path: Path) -> None:
+    """An element that the plan found stays also if the wave sets it, and comes back if the wave replaced it."""
+    found = EarlierThrottleRow("topics", "goes", LEADER_REPLICAS, "0:1,9:9", is_static=False)
+    plan = throttled_plan()
+    own = (found.entity_type, found.entity_name, found.config_name)
+    throttles = [
+        replace(row, previous_value=found.config_value)
+        if (row.entity_type, row.entity_name, row.config_name) == own
+        else row
+        for row in plan.throttles
+    ]
+    fake = Fake(tmp_path, replace(plan, throttles=throttles, throttles_found=[*plan.throttles_found, found]))
+    for current, restored in {"0:1,0:2": "0:1,9:9", "0:1,0:2,8:8": "0:1,8:8,9:9", "9:9,0:1": "9:9,0:1"}.items():
+        fake.set([(*own, current)])
+        result = fake.run("unthrottle-careful.sh")
+        assert (result.returncode, "left: topics goes" in result.stderr) == (0, "8:8" in current)
+        assert fake.state["topics"]["goes"] == {LEADER_REPLICAS: restored}
+
+
+def test_throttles_of_a_rollback_are_removed(fake: Fake) -> None:
+    """A rollback swaps leader and follower lists; the script of form kafka removes them all."""
+    before = {key: lists[0] for key, lists in CHANGES.items()}
+    after = {key: lists[1] for key, lists in CHANGES.items()}
+    fake.set(config_entries(tool_throttles(before, after), RATE, RATE))
+    result = fake.run("unthrottle-kafka.sh")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert fake.throttles == EARLIER
+
+
+def test_others_and_owed_rates_are_both_named(fake: Fake) -> None:
+    """A rate that is owed decides the exit code, because it has to be removed later."""
+    fake.set(CAREFUL)
+    fake.set([("brokers", "3", FOLLOWER_RATE, "5000000")])
+    del fake.state["brokers"]["4"]
+    result = fake.run("unthrottle-careful.sh")
+    assert (result.returncode, [line.split(":")[0] for line in result.stderr.splitlines()]) == (5, ["left", "owed"])

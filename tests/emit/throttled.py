@@ -18,6 +18,7 @@ from optimizer.kafka.throttle import (
 from tests.emit.rows import rows_of
 
 RATE = 300_000
+LIVE = 100  # bytes per second that are produced to each partition
 # topic, partition: replicas before, after
 CHANGES = {("stays", 0): ([1, 2], [1, 3]), ("stays", 1): ([2, 1], [2, 4]), ("goes", 0): ([1, 2], [3, 2])}
 EARLIER: frozenset[ConfigEntry] = frozenset(
@@ -64,6 +65,7 @@ def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]
         {
             "topic": topic, "partition": number, "current_replicas": before, "proposed_replicas": after, "wave": 1,
             "leader": before[0], "log_dirs": ["any"] * len(before), "reason_codes": ["balance"], "moved_bytes": 1,
+            "in_bytes_per_s": LIVE,
         }
         for (topic, number), (before, after) in sorted(changes.items())
     ]  # fmt: skip

@@ -81,11 +81,18 @@ def test_clusters_do_not_hold_each_other(warehouse: Warehouse) -> None:
     assert [claims.is_held_for(claims.last_event(warehouse, name), plan, 1) for name in ("c", "d")] == [True, False]
 
 
-def test_a_plan_is_stale_when_another_run_has_executed_since_its_snapshot(warehouse: Warehouse) -> None:
-    """Even if that run has freed the cluster. Its own waves and earlier waves do not make it stale."""
+@pytest.mark.parametrize("started", [(claims.STARTING,), (claims.EXECUTED,), (claims.STARTING, claims.EXECUTED)])
+def test_a_plan_is_stale_when_another_run_has_executed_since_its_snapshot(
+    warehouse: Warehouse, started: Sequence[str]
+) -> None:
+    """Even if that run has freed the cluster. Its own waves and earlier waves do not make it stale, nor does a wave
+    that copied nothing."""
     plan = load_plan(warehouse)
-    claims.record(warehouse, plan, 1, claims.HELD)
-    claims.record(warehouse, plan, 1, claims.RELEASED)
+    for event in (claims.HELD, claims.THROTTLED, claims.REMOVING, claims.RELEASED):
+        claims.record(warehouse, plan, 1, event)
+    claims.check_not_overtaken(warehouse, of_another_run(plan))
+    for event in (claims.HELD, *started, claims.RELEASED):
+        claims.record(warehouse, plan, 1, event)
     claims.check_not_overtaken(warehouse, plan)
     with pytest.raises(Refused, match=r"^wave 1 of run 'r' was executed after this plan's snapshot of .*: plan again$"):
         claims.check_not_overtaken(warehouse, of_another_run(plan))
@@ -181,3 +188,54 @@ def test_what_was_overtaken_is_not_written(warehouse: Warehouse) -> None:
     with pytest.raises(Overtaken):
         warehouse.append("executions", [row], after=version)
     assert len(events(warehouse)) == 1
+
+
+def test_an_election_does_not_hold_the_cluster(warehouse: Warehouse) -> None:
+    """It leaves a free cluster free; while another wave holds the cluster, it is refused."""
+    plan = load_plan(warehouse)
+    for event in (claims.ELECTING, claims.ELECTED, claims.ELECTING):
+        claims.record(warehouse, plan, 2, event)
+        assert claims.last_event(warehouse, CLUSTER) is None
+    claims.record(warehouse, plan, 1, claims.HELD)
+    with pytest.raises(Refused, match="held by wave 1"):
+        claims.record(warehouse, plan, 2, claims.ELECTED)
+    claims.record(warehouse, plan, 1, claims.RELEASED)
+    claims.record(warehouse, plan, 2, claims.ELECTED, result="stays-0: X")
+    last = claims.last_event(warehouse, CLUSTER)
+    assert last
+    assert last["event"] == claims.RELEASED
+    assert {row["result"] for row in claims.events(warehouse, event=claims.ELECTED)} == {None, "stays-0: X"}
+
+
+def test_the_journal_is_that_of_the_last_hold(warehouse: Warehouse) -> None:
+    """In order, with its changes; rows of other waves and runs do not count. The first ``held`` of a hold stays."""
+    plan = load_plan(warehouse)
+    assert claims.of_last_hold(warehouse, plan, 1) == []
+    for changes in ("old", "new"):
+        claims.record(warehouse, plan, 1, claims.HELD, changes=changes)
+        claims.record(warehouse, plan, 1, claims.HELD, changes="not recorded")
+        claims.record(warehouse, plan, 1, claims.RELEASED)
+    claims.record(warehouse, plan, 2, claims.HELD, changes="other wave")
+    claims.record(warehouse, plan, 2, claims.RELEASED)
+    claims.record(warehouse, of_another_run(plan), 1, claims.HELD, changes="other run")
+    journal = claims.of_last_hold(warehouse, plan, 1)
+    assert [(row["event"], row["changes"]) for row in journal] == [(claims.HELD, "new"), (claims.RELEASED, None)]
+    assert "changes" not in claims.events(warehouse)[0]
+
+
+@pytest.mark.parametrize(
+    ("events_of_hold", "is_unfinished"),
+    [
+        ((), False),
+        ((claims.HELD, claims.EXECUTED), False),
+        ((claims.HELD, claims.CANCELLING), True),
+        ((claims.HELD, claims.CANCELLING, claims.THROTTLED), True),
+        ((claims.HELD, claims.CANCELLING, claims.CANCELLED), False),
+        ((claims.HELD, claims.CANCELLING, claims.RELEASED), False),
+        ((claims.HELD, claims.CANCELLING, claims.CANCELLED, claims.EXECUTED, claims.CANCELLING), True),
+    ],
+    ids=str,
+)
+def test_a_cancel_is_unfinished_until_it_is_recorded(events_of_hold: Sequence[str], is_unfinished: bool) -> None:
+    """The last of several cancels counts."""
+    assert claims.is_unfinished_cancel({"event": event} for event in events_of_hold) is is_unfinished

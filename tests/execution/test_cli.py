@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,10 +14,13 @@ from execution import claims, cli
 from execution.cli import main
 from execution.command import load_settings
 from execution.planned import Refused
-from execution.steps import StillMoving
+from execution.steps import Incomplete, StillMoving
 from execution.tables import Warehouse
 from setup.ballast_options import parser
-from tests.execution.warehouse import CLUSTER, RUN, add_verdict, load_plan, usual_plan, write_plan
+from tests.execution.warehouse import CLUSTER, RUN, VALID_HOURS, add_verdict, load_plan, usual_plan, write_plan
+
+UNTIL = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=VALID_HOURS)
+VALID = f"  valid until {UNTIL:%Y-%m-%d %H:%M} UTC\n"
 
 
 class Ended(NamedTuple):
@@ -68,10 +73,27 @@ def test_an_approval_is_printed_and_stored(commands: Commands) -> None:
     assert (row["approved_by"], row["manifest_sha256"]) == ("ann", sha256)
 
 
+def test_an_expired_plan_is_refused_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """approve ends with 3 and one line; the option allows it. A plan of inputs without a time never expires."""
+    commands = Commands(write_plan(tmp_path / "w", replace(usual_plan(), valid_hours=24.0)), capsys)
+    ended = commands.run("approve", "--max-plan-age-hours", "0")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith("error: the plan of run 'r' for cluster 'c' expired at 2026-11-01 00:00 UTC, because ")
+    assert "expired at 2026-11-02 00:00 UTC" in commands.run("approve").err
+    assert commands.warehouse.rows("approvals") == []
+    assert commands.run("show").out.splitlines()[2:4] == ["  not approved", "  expired at 2026-11-02 00:00 UTC"]
+    assert json.loads(commands.run("show", "--json").out)["valid_until"] == "2026-11-02T00:00:00+00:00"
+    assert commands.run("approve", "--max-plan-age-hours", "1e9").code == 0
+    timeless = Commands(write_plan(tmp_path / "t", replace(usual_plan(), sources=[])), capsys)
+    assert timeless.run("approve", "--max-plan-age-hours", "0").code == 0
+    assert "  never expires, because its inputs have no capture time\n" in timeless.run("show").out
+    assert json.loads(timeless.run("show", "--json").out)["valid_until"] is None
+
+
 @pytest.mark.parametrize("manifest", ["0" * 7, "0" * 65, "ABCDEF01", "0000000g"])
 def test_a_manifest_is_named_by_eight_characters_or_more(commands: Commands, manifest: str) -> None:
-    """Fewer than 8, more than 64 and other characters are usage errors, for wave too."""
-    for words in (("approve",), ("wave", "status", "--wave", "1")):
+    """Fewer than 8, more than 64 and other characters are usage errors, for revoke and wave too."""
+    for words in (("approve",), ("revoke",), ("wave", "status", "--wave", "1")):
         assert commands.run(*words, "--manifest", manifest).code == 2
 
 
@@ -87,6 +109,7 @@ def test_without_a_name_this_user_approves(commands: Commands) -> None:
         (DeltaError("log\nis torn"), 1, "DeltaError: log is torn"),
         (KeyboardInterrupt(), 1, "interrupted; run the same command again to continue"),
         (StillMoving("x"), 4, "x"),
+        (Incomplete("x"), 6, "x"),
         (Refused("a", "b"), 3, "2 problems to fix first:\n- a\n- b"),
         (Refused("a"), 3, "a"),
     ],
@@ -164,14 +187,14 @@ def test_a_wave_that_the_plan_does_not_have_is_wrong_use(commands: Commands, ste
 
 
 def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> None:
-    """Verdict, manifest and approval of each cluster; for one cluster also its summary, or an error without a plan."""
+    """Verdict, manifest, approval and expiry of each cluster; of one cluster the summary, or why it has no plan."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     summary = {"kind": "summary", "wave": 0, "content": "all is well\n", "sha256": ""}
     commands.warehouse.append("documents", [{"cluster_id": CLUSTER, "run_id": RUN, "path": "c/summary.txt", **summary}])
     shown = f"c: planned\n  manifest {sha256}\n"
-    assert commands.run("show") == Ended(0, f"{shown}  not approved\nall is well\n\n", "")
+    assert commands.run("show") == Ended(0, f"{shown}  not approved\n{VALID}all is well\n\n", "")
     commands.run("approve", "--by", "ann")
-    assert commands.run("show").out.startswith(f"{shown}  approved by ann\n")
+    assert commands.run("show").out.startswith(f"{shown}  approved by ann\n{VALID}")
     add_verdict(commands.warehouse, None, verdict="refused", attempt=2, exit_code=3)
     refused = "error: run 'r' has no plan for cluster 'c', its verdict is refused\n"
     assert commands.run("show") == Ended(3, "c: refused\n", refused)
@@ -183,12 +206,13 @@ def test_what_a_run_has_planned_is_shown_from_its_tables(commands: Commands) -> 
 
 
 def test_a_scheduler_gets_one_line_of_json(commands: Commands) -> None:
-    """Verdict, manifest, approvals, summary and the number of waves, which is 0 if there is nothing to do."""
+    """Verdict, manifest, approvals, validity, decision, summary and number of waves; 0 if there is nothing to do."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     commands.run("approve", "--by", "ann")
-    whole = {"run_id": RUN, "cluster_id": CLUSTER, "reason": None, "summary": ""}
+    whole = {"run_id": RUN, "cluster_id": CLUSTER, "reason": None, "summary": "", "decision": None}
     planned = {**whole, "verdict": "planned", "manifest_sha256": sha256, "waves": 2, "approved_by": ["ann"]}
-    assert json.loads(commands.run("show", "--json").out) == planned
+    validity = {"valid_until": UNTIL.isoformat(), "valid_hours": VALID_HOURS}
+    assert json.loads(commands.run("show", "--json").out) == {**planned, **validity}
     add_verdict(commands.warehouse, None, verdict="nothing_to_do", attempt=2)
     idle: dict[str, object] = {
         **whole,
@@ -196,8 +220,14 @@ def test_a_scheduler_gets_one_line_of_json(commands: Commands) -> None:
         "manifest_sha256": None,
         "waves": 0,
         "approved_by": [],
+        "valid_until": None,
+        "valid_hours": None,
     }
     assert json.loads(commands.run("show", "--json").out) == idle
+    decision = {"title": "c: 1 B", "figures": {"moved_bytes": {"after": 1.0}}}
+    row = {"cluster_id": CLUSTER, "run_id": RUN, "path": f"{CLUSTER}/decision.json", "wave": 0, "sha256": ""}
+    commands.warehouse.append("documents", [{**row, "kind": "decision", "content": json.dumps(decision)}])
+    assert json.loads(commands.run("show", "--json").out) == idle | {"decision": decision}
     assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path, "--json"]) == 2
 
 
@@ -215,6 +245,6 @@ def test_each_cluster_of_a_run_is_shown_with_its_own_approvals(commands: Command
     assert main(["show", "--run-id", RUN, "--warehouse", commands.warehouse.path]) == 0
     lines = commands.printed().splitlines()
     assert lines[:3] == ["a: refused in validate: x", "c: planned", f"  manifest {sha256}"]
-    approved = lines.pop().removeprefix("  approved by ")
-    assert (sorted(approved.split(", ")), len(lines)) == (["ann", "bob"], 3)
+    approved = lines.pop(3).removeprefix("  approved by ")
+    assert (sorted(approved.split(", ")), lines[3:]) == (["ann", "bob"], [VALID.rstrip()])
     assert json.loads(commands.run("show", "--json").out)["approved_by"] == ["ann", "bob"]

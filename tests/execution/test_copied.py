@@ -12,8 +12,9 @@ from deltalake import DeltaTable
 import schemas
 from execution import claims
 from execution.cli import main
+from execution.observed import Observed
 from execution.planned import Refused
-from execution.steps import Execution, StillMoving
+from execution.steps import StillMoving
 from execution.tables import Warehouse
 from optimizer.units import NEVER_SECONDS
 from tests.execution.scene import DONE, MOVING, Scene
@@ -34,7 +35,7 @@ def record(scene: Scene, *events: str) -> None:
 def wait(scene: Scene, *, once: bool = False) -> None:
     """Run the step as a new process does, from the tables only."""
     step = scene.step
-    new = Execution(Warehouse(step.warehouse.path), step.plan, step.wave, {}, step.tools, {}, step.say)
+    new = replace(step, warehouse=Warehouse(step.warehouse.path), _known_unexpected=set())
     new.wait(every_seconds=0, once=once)
 
 
@@ -87,9 +88,12 @@ def test_every_partition_must_be_done(tmp_path: Path, monkeypatch: pytest.Monkey
     record(scene, *STARTED)
     scene.shows(DONE)
     wait(scene)
-    assert scene.lines == ["wave 1 of 1: 2 partitions, 1 done, 1 deleted"]
+    assert scene.lines == [
+        "wave 1 of 1: 2 partitions, 1 done, 1 deleted",
+        "skipped: 1 topic does not exist any more: gone",
+    ]
     assert scene.events() == [*STARTED]
-    scene.shows(replace(DONE, replicas={**DONE.replicas, gone: (2, 4)}))
+    scene.shows(replace(DONE, topic_ids={**DONE.topic_ids, "gone": "g"}, replicas={**DONE.replicas, gone: (2, 4)}))
     wait(scene)
     assert scene.events() == [*STARTED, "copied"]
 
@@ -97,10 +101,23 @@ def test_every_partition_must_be_done(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("state", [BEFORE, at(1, 4)], ids=["not started", "moved by somebody else"])
 def test_a_failed_wave_has_no_time(scene: Scene, state: Any) -> None:
     """The step refuses and records nothing."""
+    scene.step = replace(scene.step, is_strict=True)
     record(scene, *STARTED)
     scene.shows(state)
     with pytest.raises(Refused):
         wait(scene)
+    assert scene.events() == [*STARTED]
+
+
+@pytest.mark.parametrize(
+    "state", [at(1, 4), replace(DONE, topic_ids={"stays": "new"})], ids=["moved by somebody else", "created again"]
+)
+def test_a_wave_with_skipped_partitions_has_no_time(scene: Scene, state: Observed) -> None:
+    """The step names them and ends."""
+    record(scene, *STARTED)
+    scene.shows(state)
+    wait(scene)
+    assert scene.lines[-1].startswith("skipped: 1 ")
     assert scene.events() == [*STARTED]
 
 
@@ -188,13 +205,17 @@ def test_two_processes_record_one_time(scene: Scene, monkeypatch: pytest.MonkeyP
 
 
 def test_a_table_of_an_older_release_gets_the_event(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the comment of its column differs, and it stays."""
+    """The comment of a column differs, and stays; the columns of the journal are added."""
     table = schemas.ALL["executions"]
     comment = "held, throttled, executed, cancelled, released"
-    columns = tuple(replace(c, comment=comment) if c.name == "event" else c for c in table.columns)
+    older_columns = (column for column in table.columns if column.name not in ("changes", "result"))
+    columns = tuple(replace(c, comment=comment) if c.name == "event" else c for c in older_columns)
+    key = {"cluster_id": CLUSTER, "run_id": RUN, "wave": 1, "holder": "me"}
+    row = {**key, "happened_at": datetime.now(tz=UTC)}
     with monkeypatch.context() as older:
         older.setitem(schemas.ALL, "executions", replace(table, columns=columns))
-        record(scene, *STARTED)
+        events = [{**row, "number": n, "event": event} for n, event in enumerate(STARTED, 1)]
+        scene.warehouse.append("executions", events)
     scene.shows(DONE)
     wait(scene)
     assert scene.events() == [*STARTED, "copied"]
@@ -292,8 +313,8 @@ def test_waves_are_shown_below_their_own_cluster_in_order(tmp_path: Path, capsys
     warehouse.append("documents", [{"cluster_id": "c", "run_id": RUN, "path": "c/summary.txt", **summary}])
     plan = ["  manifest r 1", "  not approved"]
     of_c = ["c: planned", *plan]
-    of_c += ["  wave 2: 10 min predicted, 9 min measured", "  wave 10: 10 min predicted, 12 min measured"]
-    of_d = ["d: planned", *plan, "  wave 2: 10 min predicted, 8 min measured"]
+    of_c += ["  wave 2: 10 min predicted, 540 s measured", "  wave 10: 10 min predicted, 12 min measured"]
+    of_d = ["d: planned", *plan, "  wave 2: 10 min predicted, 480 s measured"]
     show = ["show", "--run-id", RUN, "--warehouse", warehouse.path]
     assert main(show) == 0
     assert capsys.readouterr().out.splitlines() == [*of_c, *of_d]

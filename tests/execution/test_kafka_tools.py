@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from execution.kafka_tools import CONFIGS, ELECTION, REASSIGN, KafkaTools, ToolResult
+from execution.kafka_tools import REASSIGN, KafkaTools, ToolResult
 from execution.planned import Refused
 from optimizer.errors import BallastError
 
@@ -73,34 +73,39 @@ def test_the_reason_is_the_first_lines_that_say_something(err: str, out: str, re
 def test_a_tool_is_found_with_and_without_its_ending(programs: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the given folder, or else on PATH; Kafka's archive has the ending, packages do not."""
     monkeypatch.setenv("PATH", str(programs.folder))
-    plain = programs.add(CONFIGS)
+    assert not KafkaTools("h:1").is_there
+    with pytest.raises(
+        Refused,
+        match=r"^kafka-reassign-partitions\.sh is not on PATH: give the folder of Kafka's tools with --kafka-bin$",
+    ):
+        _ = KafkaTools("h:1").path
+    plain = programs.add(REASSIGN)
     for tools in (KafkaTools("h:1"), programs.tools()):
-        assert tools.path(CONFIGS) == str(plain)
-    whole = programs.add(f"{CONFIGS}.sh")
-    assert programs.tools().path(CONFIGS) == str(whole)
-    with pytest.raises(
-        Refused, match=r"^kafka-configs\.sh is not in /nowhere: give the folder of Kafka's tools with --kafka-bin$"
-    ):
-        KafkaTools("h:1", folder="/nowhere").path(CONFIGS)
-    with pytest.raises(
-        Refused, match=r"^kafka-leader-election\.sh is not on PATH: give the folder of Kafka's tools with --kafka-bin$"
-    ):
-        KafkaTools("h:1").path(ELECTION)
+        assert (tools.path, tools.is_there) == (str(plain), True)
+    whole = programs.add(f"{REASSIGN}.sh")
+    assert programs.tools().path == str(whole)
 
 
-def test_tools_are_there_and_start(programs: Bin) -> None:
-    """Both tools of a wave must exist; one is started, because Java may be missing."""
+def test_a_tool_must_be_in_a_given_folder(programs: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without it is refused, although the tool is on PATH; without a folder and a tool it is not needed."""
+    monkeypatch.setenv("PATH", str(programs.folder))
+    assert KafkaTools("h:1").check() == ""
     programs.add(f"{REASSIGN}.sh", out="4.3.1 (Commit:x)\n")
-    with pytest.raises(Refused, match=r"kafka-configs\.sh is not in"):
-        programs.tools().check()
-    programs.add(f"{CONFIGS}.sh", code=1)
+    nowhere = KafkaTools("h:1", folder="/nowhere")
+    assert nowhere.is_there
+    message = r"^kafka-reassign-partitions\.sh is not in /nowhere: give the folder of Kafka's tools with --kafka-bin$"
+    for call in (nowhere.check, lambda: nowhere.reassign(LISTS, "--execute")):
+        with pytest.raises(Refused, match=message):
+            call()
+
+
+def test_a_tool_must_start(programs: Bin) -> None:
+    """Java may be missing."""
+    programs.add(f"{REASSIGN}.sh", out="4.3.1 (Commit:x)\n")
     assert programs.tools().check() == "4.3.1 (Commit:x)"
     assert programs.arguments() == ["--version"]
     programs.add(f"{REASSIGN}.sh", err="java: not found", code=127)
     with pytest.raises(Refused, match=r"reassign-partitions\.sh does not start \(is Java installed\?\): java: not"):
-        programs.tools().check()
-    (programs.folder / f"{REASSIGN}.sh").unlink()
-    with pytest.raises(Refused, match=r"kafka-reassign-partitions\.sh is not in"):
         programs.tools().check()
 
 
@@ -125,60 +130,13 @@ def test_a_failed_tool_is_reported_in_one_line(programs: Bin) -> None:
     with pytest.raises(BallastError, match=r"^kafka-reassign-partitions\.sh --execute failed: Error: no$"):
         programs.tools().reassign_document(DOCUMENT, "--execute")
     assert programs.document() == DOCUMENT
-    programs.add(f"{ELECTION}.sh", err="Error: 3 of 4", code=1)
-    with pytest.raises(BallastError, match=r"^kafka-leader-election\.sh failed: Error: 3 of 4$"):
-        programs.tools().elect(DOCUMENT)
 
 
-@pytest.mark.parametrize(
-    ("version", "client_config", "properties"),
-    [
-        ("3.9.1", "/c", ["--admin.config", "/c"]),
-        ("4.1.1 (Commit:x)", "/c", ["--admin.config", "/c"]),
-        ("4.2.0 (Commit:x)", "/c", ["--command-config", "/c"]),
-        ("3.9.1", "", []),
-    ],
-)
-def test_elections_know_the_options_of_their_release(
-    programs: Bin, version: str, client_config: str, properties: list[str]
-) -> None:
-    """Before Kafka 4.2 only this tool had another option for client properties."""
-    programs.add(f"{ELECTION}.sh", out=version)
-    programs.tools(client_config).elect(DOCUMENT)
-    election = ["--election-type", "preferred", "--path-to-json-file", "leader-election.json"]
-    version_call = ["--version"] if client_config else []
-    assert programs.arguments() == [*version_call, "--bootstrap-server", "h:1", *properties, *election]
-    assert programs.document() == DOCUMENT
-
-
-def test_a_script_gets_the_connection_and_its_documents(programs: Bin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one folder, as in the plan. The caller's environment sets neither the cluster nor FORCE. The script keeps the
-    lock, even if the step is killed."""
-    for name in (CONFIGS, REASSIGN):
-        programs.add(f"{name}.sh")
-    for name, value in {"FORCE": "1", "BOOTSTRAP": "other:1", "COMMAND_CONFIG": "/other", "MINE": "kept"}.items():
-        monkeypatch.setenv(name, value)
-    names = ["BOOTSTRAP", "COMMAND_CONFIG", "KAFKA_CONFIGS", "KAFKA_REASSIGN", "MINE"]
+def test_a_tool_keeps_the_lock_of_its_step(programs: Bin) -> None:
+    """If the step is killed, the tool still runs and no other step may start."""
     lock = (programs.folder / "lock").open("w")
     os.set_inheritable(lock.fileno(), True)
-    script = "\n".join(
-        [
-            f'[ -e /proc/$$/fd/{lock.fileno()} ] && echo "holds the lock"',
-            'cat "$(dirname "$0")/reassignment.json"',
-            *(f'echo "{name}=${name}"' for name in names),
-            'echo "FORCE=${FORCE-none}"; cat; echo owed >&2; exit 5',
-        ]
-    )
-    result = programs.tools("/c").script({"a.sh": script, "reassignment.json": "{}\n", "b.sh": "exit 1"}, "a.sh")
-    assert (result.exit_code, result.err) == (5, "owed\n")
+    program = programs.add(f"{REASSIGN}.sh")
+    program.write_text(f'#!/bin/sh\n[ -e /proc/$$/fd/{lock.fileno()} ] && echo "holds the lock"; cat\n')
+    assert programs.tools().reassign_document(DOCUMENT, "--execute") == "holds the lock\n"
     lock.close()
-    assert result.out.splitlines() == [
-        "holds the lock",
-        "{}",
-        "BOOTSTRAP=h:1",
-        "COMMAND_CONFIG=/c",
-        f"KAFKA_CONFIGS={programs.folder}/kafka-configs.sh",
-        f"KAFKA_REASSIGN={programs.folder}/kafka-reassign-partitions.sh",
-        "MINE=kept",
-        "FORCE=none",
-    ]

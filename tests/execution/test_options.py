@@ -1,24 +1,34 @@
 """The options of ./ballast: usage errors, and suggestions."""
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from setup.ballast_options import parser
 
 PLAN = ("--run-id", "r", "--cluster", "c")
+NAMES = (
+    "show, approve, revoke, run, rollback, status, rate, pause, resume, stop, cancel, verify, wave, report, ask, "
+    "judge, compare"
+)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["shwo"], "argument COMMAND: unknown 'shwo' (did you mean 'show'?); choose from show, approve, wave"),
-        (["xyz"], "argument COMMAND: unknown 'xyz'; choose from show, approve, wave"),
+        (["shwo"], f"argument COMMAND: unknown 'shwo' (did you mean 'show'?); choose from {NAMES}\n"),
+        (["xyz"], f"argument COMMAND: unknown 'xyz'; choose from {NAMES}\n"),
         (["wave", "trottle", *PLAN, "--wave", "1"], "argument STEP: unknown 'trottle' (did you mean 'throttle'?); "),
         (["wave", "off", *PLAN, "--wave", "1", "--on-failure", "cancle"], "unknown 'cancle' (did you mean 'cancel'?)"),
         (["approve", "--runid", "r", "--cluster", "c"], "there is no option --runid (did you mean '--run-id'?)"),
         (["approve", *PLAN, "--warehose=w"], "there is no option --warehose (did you mean '--warehouse'?)"),
+        (["show", "--by=x"], "there is no option --by here: it is an option of approve, revoke and rollback\n"),
         (["show", "--zzz"], "there is no option --zzz\n"),
-        (["approve", *PLAN, "--wave", "1"], "there is no option --wave here: it is an option of wave\n"),
-        (["show", "--manifest=x"], "there is no option --manifest here: it is an option of approve and wave\n"),
+        (["approve", *PLAN, "--wave", "1"], "there is no option --wave here: it is an option of rollback and wave\n"),
+        (
+            ["show", "--manifest=x"],
+            "there is no option --manifest here: it is an option of approve, revoke, run, rollback and wave\n",
+        ),
         (["--hepl"], "there is no option --hepl (did you mean '--help'?)"),
         (["show", "--run", "r"], "there is no option --run (did you mean '--run-id'?)"),
         (["wave", "off", *PLAN, "--wave", "1", "--acc"], "there is no option --acc"),
@@ -48,7 +58,9 @@ def test_values_may_look_like_options() -> None:
         (["wave", "off", "--wave", "1"], "--run-id, --cluster"),
         (["wave", *PLAN, "--wave", "1"], "STEP"),
         (["approve"], "--run-id, --cluster"),
+        (["revoke"], "--run-id, --cluster"),
         ([], "COMMAND"),
+        (["report", "--all"], "--to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -62,8 +74,28 @@ def test_what_a_command_needs_is_named(capsys: pytest.CaptureFixture[str], words
 
 WAVE = {
     **{"step": "off", "wave": 1, "manifest": "", "bootstrap_server": None, "client_config": None, "kafka_bin": ""},
-    **{"max_plan_age_hours": 24.0, "once": False, "every": 10.0, "on_failure": "keep", "accept_owed": False},
+    **{"max_plan_age_hours": None, "once": False, "every": 10.0, "on_failure": "keep", "accept_owed": False},
+    **{"strict": False, "accept_under_replicated": False, "any_dir": False},
 }
+RUN = {
+    **{
+        "waves": None,
+        "manifest": "",
+        "bootstrap_server": None,
+        "client_config": None,
+        "kafka_bin": "",
+        "strict": False,
+        "accept_under_replicated": False,
+        "any_dir": False,
+    },
+    **{"until": None, "minutes": None, "stall_minutes": 15.0, "dry_run": False, "take_over": False, "fix_dirs": False},
+    "max_plan_age_hours": None,
+}
+BACK = {name: value for name, value in RUN.items() if name not in ("waves", "until", "max_plan_age_hours")} | {
+    "by": "",
+    "accept_owed": False,
+}
+STEER = {"config": None, "warehouse": None, "cluster": "c", "bootstrap_server": None, "client_config": None}
 PLANNED = {"config": None, "warehouse": None, "run_id": "r", "cluster": "c"}
 
 
@@ -71,14 +103,27 @@ PLANNED = {"config": None, "warehouse": None, "run_id": "r", "cluster": "c"}
     ("words", "options"),
     [
         (["show"], {**PLANNED, "run_id": None, "cluster": None, "json": False}),
-        (["approve", *PLAN], {**PLANNED, "manifest": "", "by": ""}),
+        (["approve", *PLAN], {**PLANNED, "manifest": "", "by": "", "max_plan_age_hours": None}),
+        (["revoke", *PLAN], {**PLANNED, "manifest": "", "by": ""}),
         (["wave", "off", *PLAN, "--wave", "1"], {**PLANNED, **WAVE}),
         (["wave", "off", *PLAN, "--wave", "999999"], {**PLANNED, **WAVE, "wave": 999_999}),
+        (["run", *PLAN], {**PLANNED, **RUN}),
+        (["run", *PLAN, "--waves", "2-5"], {**PLANNED, **RUN, "waves": (2, 5)}),
+        (["run", *PLAN, "--waves", "3"], {**PLANNED, **RUN, "waves": (3, 3)}),
+        (["rollback", *PLAN, "--wave", "2", "--by", "ann"], {**PLANNED, **BACK, "wave": 2, "all": False, "by": "ann"}),
+        (["rollback", *PLAN, "--all", "--for", "2"], {**PLANNED, **BACK, "wave": None, "all": True, "minutes": 2.0}),
+        (["run", *PLAN, "--waves", "3-3", "--for", "0.5"], {**PLANNED, **RUN, "waves": (3, 3), "minutes": 0.5}),
+        (["status", "--cluster", "c"], {**STEER, "json": False, "watch": False}),
+        (["rate", "x0.5", "--cluster", "c"], {**STEER, "rate": "x0.5"}),
+        (["pause", "--cluster", "c"], STEER),
+        (["verify", *PLAN], {**PLANNED, **STEER, "later_run_id": None, "json": False}),
+        (["report", *PLAN, "--to", "site"], {**PLANNED, "to": "site", "all": False}),
+        (["report", "--all", "--to", "site"], {**PLANNED, "run_id": None, "cluster": None, "to": "site", "all": True}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_options_have_defaults(words: list[str], options: dict[str, object]) -> None:
-    """A plan is old after a day, running copies are kept, and remaining rates are not accepted."""
+    """The manifest says when a plan expires, running copies are kept, and remaining rates are not accepted."""
     assert vars(parser().parse_args(words)) == {"command": words[0], **options}
 
 
@@ -98,3 +143,91 @@ def test_an_option_is_given_once(capsys: pytest.CaptureFixture[str], words: list
         parser().parse_args(words)
     assert ended.value.code == 2
     assert f"error: {message}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "one of the arguments --run-id --all is required"),
+        (("--run-id", "r", "--all"), "argument --all: not allowed with argument --run-id"),
+    ],
+    ids=["neither", "both"],
+)
+def test_a_report_is_of_one_run_or_of_all(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    """Neither and both are usage errors."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["report", "--to", "site", *words])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: {message}\n")
+
+
+@pytest.mark.parametrize("command", [("approve",), ("wave", "throttle", "--wave", "1")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("text", "hours"), [("0", 0), ("36.5", 36.5), ("1e9", 1e9), ("-1", None), ("nan", None), ("x", None)]
+)
+def test_the_limit_of_a_plans_age_is_a_number_of_hours(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...], text: str, hours: float | None
+) -> None:
+    """For approve and wave. Other texts, negative numbers and nan are usage errors."""
+    words = [*command, *PLAN, f"--max-plan-age-hours={text}"]
+    if hours is not None:
+        assert parser().parse_args(words).max_plan_age_hours == hours
+        return
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(words)
+    assert ended.value.code == 2
+    assert f"{text!r} is not a number of hours: give 0 or more\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--waves", "5-2"], "--waves: '5-2': the first wave comes after the last"),
+        (["--waves", "2-"], "--waves: '' is not a wave number: waves count from 1"),
+        (["--waves", "-2"], "--waves: '' is not a wave number: waves count from 1"),
+        (["--waves", "2-3-4"], "--waves: '3-4' is not a wave number: waves count from 1"),
+        (["--waves", "all"], "--waves: 'all' is not a wave number: waves count from 1"),
+        (["--until", "25:00"], "--until: '25:00' is not a time of day: give HH:MM, such as 06:00"),
+        (["--until", "6"], "--until: '6' is not a time of day: give HH:MM, such as 06:00"),
+        (["--for", "0"], "--for: '0' is not a number of minutes: give more than 0"),
+        (["--for", "nan"], "--for: 'nan' is not a number of minutes: give more than 0"),
+        (["--stall-minutes", "-1"], "--stall-minutes: '-1' is not a number of minutes: give more than 0"),
+        (["--stall-minutes", "x"], "--stall-minutes: 'x' is not a number of minutes: give more than 0"),
+    ],
+    ids=" ".join,
+)
+def test_limits_of_run_are_checked(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    """A wrong value is a usage error."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["run", *PLAN, *words])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: argument {message}\n")
+
+
+@pytest.mark.parametrize("minutes", [-1, 2])
+def test_a_time_of_day_is_the_next_one(minutes: int) -> None:
+    """Of this host's clock: today, or else tomorrow."""
+    now = datetime.now().astimezone()
+    time = now + timedelta(minutes=minutes)
+    until = parser().parse_args(["run", *PLAN, "--until", f"{time:%H:%M}"]).until
+    assert (until.hour, until.minute) == (time.hour, time.minute)
+    assert timedelta(0) < until - now <= timedelta(days=1, hours=1)
+    assert (until - now < timedelta(minutes=3)) == (minutes == 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "one of the arguments --wave --all is required"),
+        (["--wave", "1", "--all"], "argument --all: not allowed with argument --wave"),
+        (["--wave", "-1"], "argument --wave: '-1' is not a wave number: waves count from 1"),
+    ],
+)
+def test_a_rollback_names_its_waves(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    """One, or all."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["rollback", *PLAN, *words])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: {message}\n")

@@ -13,11 +13,12 @@ import pytest
 from deltalake import DeltaTable
 
 from execution.approve import approve
-from execution.planned import Refused, plan_documents, wave_documents
+from execution.planned import Plan, Refused, plan_documents, wave_documents
 from execution.tables import Warehouse
 from optimizer.emit import kafka_files
 from optimizer.errors import ConfigError, StageError
 from tests.execution.warehouse import (
+    CAPTURED_AT,
     CLUSTER,
     RUN,
     add_verdict,
@@ -28,6 +29,13 @@ from tests.execution.warehouse import (
     usual_plan,
     write_plan,
 )
+
+CAPTURED = datetime.fromtimestamp(CAPTURED_AT, tz=UTC)
+
+
+def with_manifest(plan: Plan, **entries: str | None) -> Plan:
+    """The plan with other entries in its manifest."""
+    return replace(plan, manifest={**plan.manifest, **entries})
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +93,14 @@ def test_a_wave_is_read_as_it_was_planned(warehouse: Warehouse) -> None:
     assert second.throttles["brokers", "4", "follower.replication.throttled.rate"] == "300000"
     assert second.previous_throttles["topics", "stays", "leader.replication.throttled.replicas"] == "*"
     assert load_plan(warehouse).waves == {1: "wave-01", 2: "wave-02"}
+
+
+def test_throttles_of_a_rollback_are_not_read_as_replica_lists(warehouse: Warehouse) -> None:
+    """They are a document of the wave, and its lists before the wave are those of ``rollback.json`` alone."""
+    first = load_wave(warehouse, 1)
+    assert json.loads(first.documents["rollback-throttle.json"])["wave"] == 1
+    assert first.before == {("stays", 0): (1, 2)}
+    assert first.throttles["brokers", "3", "follower.replication.throttled.rate"] == "300000"
 
 
 CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
@@ -174,7 +190,7 @@ def test_only_the_plan_that_was_read_is_approved(warehouse: Warehouse) -> None:
 
 
 def test_an_approval_describes_the_plan(warehouse: Warehouse) -> None:
-    """Bytes, waves and time; goals that are not reached; and a snapshot that is too old for waves."""
+    """Bytes, waves and time; goals that are not reached; and, if a higher limit is given, that the plan expired."""
     plan = load_plan(warehouse)
     first = f"Approved by ann: run {RUN}, cluster {CLUSTER}, manifest {plan.manifest_sha256}"
     now = datetime.now(tz=UTC)
@@ -182,14 +198,14 @@ def test_an_approval_describes_the_plan(warehouse: Warehouse) -> None:
     assert approve(warehouse, fresh, manifest_sha256="", by="ann") == first
     add_waves(warehouse, RUN, CLUSTER, 2, moved_bytes=149 * 10**9, estimated_seconds=2400)
     goals = [{"name": name, "is_reached": name == "racks"} for name in ("empty broker 105", "racks", "balance")]
-    before = (now - timedelta(days=52, hours=3)).isoformat()
-    old = replace(plan, manifest={**plan.manifest, "captured_at": before, "goals": goals})
-    assert approve(warehouse, old, manifest_sha256="", by="ann").splitlines() == [
+    expiry = {"captured_at": "2026-01-01T00:00:00+00:00", "valid_until": "2026-01-02T00:00:00+00:00"}
+    old = replace(plan, manifest={**plan.manifest, **expiry, "goals": goals})
+    assert approve(warehouse, old, manifest_sha256="", by="ann", max_hours=1e9).splitlines() == [
         first,
         "It copies 298.00 GB in 2 waves, about 1 h 20 min.",
         "Not reached: empty broker 105; balance.",
-        "The snapshot is 52 d 3 h old. Waves refuse snapshots older than 24 h: plan again, or give "
-        "--max-plan-age-hours to the steps preflight and throttle.",
+        "The plan expired at 2026-01-02 00:00 UTC. Its first wave refuses it too: give --max-plan-age-hours to the "
+        "steps preflight and throttle.",
     ]
 
 
@@ -203,15 +219,64 @@ def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:
 
 
 def test_a_wave_does_not_start_with_an_old_plan(warehouse: Warehouse) -> None:
-    """The age of a plan is the age of its oldest source."""
+    """It expires at ``valid_until`` of its manifest. A limit for the age of its oldest source replaces that, whether
+    the limit is lower or higher. A plan whose inputs have no time never expires."""
+    plan = with_manifest(load_plan(warehouse), valid_until="2026-11-01T12:00:00+00:00")
+    for limit, hours in ((None, 12), (24, 24), (6, 6)):
+        plan.check_age(limit, CAPTURED + timedelta(hours=hours))
+        with pytest.raises(Refused, match=rf"expired at 2026-11-0\d .* and the limit is {hours} h: plan again"):
+            plan.check_age(limit, CAPTURED + timedelta(hours=hours, seconds=1))
+    with pytest.raises(Refused) as refused:
+        plan.check_age(None, CAPTURED + timedelta(hours=25.5))
+    assert str(refused.value) == (
+        "the plan of run 'r' for cluster 'c' expired at 2026-11-01 12:00 UTC, because its snapshot is 25.5 h old and "
+        "the limit is 12 h: plan again, or give a higher limit with --max-plan-age-hours"
+    )
+    timeless = with_manifest(plan, captured_at=None, valid_until=None)
+    timeless.check_age()
+    timeless.check_age(0)
+
+
+def test_the_clock_of_the_reader_decides(warehouse: Warehouse) -> None:
+    """Without another time the age is that of this moment."""
+    plan, now = load_plan(warehouse), datetime.now(tz=UTC)
+    soon, before = (now + timedelta(hours=hours) for hours in (0.1, -0.1))
+    captured = {"captured_at": (now - timedelta(hours=3)).isoformat()}
+    with_manifest(plan, **captured, valid_until=soon.isoformat()).check_age()
+    with pytest.raises(Refused, match=r"snapshot is 3\.0 h old and the limit is 2\.9 h"):
+        with_manifest(plan, **captured, valid_until=before.isoformat()).check_age()
+
+
+def test_a_plan_of_an_earlier_release_is_valid_for_a_day(warehouse: Warehouse) -> None:
+    """Its manifest has no ``valid_until``: 24 hours from the snapshot count, or the given limit."""
     plan = load_plan(warehouse)
-    assert plan.captured_at
-    plan.check_age(24, plan.captured_at + timedelta(hours=24))
-    with pytest.raises(Refused, match=r"is 25\.0 h old; the limit is 24 h: plan again"):
-        plan.check_age(24, plan.captured_at + timedelta(hours=25))
-    with pytest.raises(Refused, match="the plan's snapshot of 2026-11-01 00:00:00"):
-        plan.check_age(0)
-    replace(plan, manifest={**plan.manifest, "captured_at": None}).check_age(0)
+    manifest = {name: value for name, value in plan.manifest.items() if name != "valid_until"}
+    plan = replace(plan, manifest=manifest)
+    assert plan.valid_until == CAPTURED + timedelta(hours=24)
+    plan.check_age(None, CAPTURED + timedelta(hours=24))
+    plan.check_age(48, CAPTURED + timedelta(hours=48))
+    with pytest.raises(Refused, match="expired at 2026-11-02 00:00 UTC"):
+        plan.check_age(None, CAPTURED + timedelta(hours=25))
+    assert replace(plan, manifest={**manifest, "captured_at": None}).valid_until is None
+
+
+def test_an_expired_plan_is_not_approved(warehouse: Warehouse) -> None:
+    """Nothing is stored; a higher limit for the age allows it, and a lower one refuses a valid plan."""
+    plan = load_plan(warehouse)
+    old = with_manifest(plan, captured_at="2026-01-01T00:00:00+00:00", valid_until="2026-01-02T00:00:00+00:00")
+    with pytest.raises(Refused, match="expired at 2026-01-02 00:00 UTC"):
+        approve(warehouse, old, manifest_sha256="", by="ann")
+    with pytest.raises(Refused, match="and the limit is 0 h"):
+        approve(
+            warehouse,
+            with_manifest(old, valid_until="2999-01-01T00:00:00+00:00"),
+            manifest_sha256="",
+            by="ann",
+            max_hours=0,
+        )
+    assert warehouse.rows("approvals") == []
+    approve(warehouse, old, manifest_sha256="", by="ann", max_hours=1e9)
+    assert len(warehouse.rows("approvals")) == 1
 
 
 def test_documents_of_the_whole_plan_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

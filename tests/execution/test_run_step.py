@@ -1,5 +1,6 @@
 """The cluster, plan and waves that a step gets, before any call to Kafka."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,13 @@ import pytest
 from deltalake import DeltaTable
 
 from execution import claims, run_step
+from execution.health import Baseline
+from execution.journal import changes_of
 from execution.options import STEPS
 from execution.tables import Warehouse
+from execution.throttles import Entry
 from tests.execution.test_cli import Commands
-from tests.execution.warehouse import load_plan, usual_plan, write_plan
+from tests.execution.warehouse import load_plan, load_wave, usual_plan, write_plan
 
 OLD = ("--max-plan-age-hours", "1e9")
 FIRST = {("stays", 0): (1, 3)}
@@ -22,12 +26,12 @@ class Recorder:
     """Replaces the steps: records their arguments and which step is called."""
 
     def __init__(self) -> None:
-        self.names = "warehouse", "plan", "wave", "earlier", "tools", "client", "say"
+        self.names = "warehouse", "plan", "wave", "earlier", "tools", "admin", "client", "say"
         self.arguments: dict[str, Any] = {}
         self.calls: list[tuple[str, tuple[Any, ...], Mapping[str, Any]]] = []
 
-    def __call__(self, *given: Any) -> "Recorder":
-        self.arguments = dict(zip(self.names, given, strict=True))
+    def __call__(self, *given: Any, **named: Any) -> "Recorder":
+        self.arguments = dict(zip(self.names, given, strict=True)) | named
         return self
 
     def __getattr__(self, step: str) -> Any:
@@ -44,9 +48,9 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 @pytest.fixture
 def commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], recorder: Recorder) -> Commands:
-    """Commands on a warehouse with an approved plan of two waves."""
-    result = Commands(write_plan(tmp_path / "w", usual_plan()), capsys)
-    result.run("approve", "--by", "ann")
+    """Commands on a warehouse with an approved plan of two waves, which has expired since."""
+    result = Commands(write_plan(tmp_path / "w", replace(usual_plan(), valid_hours=24.0)), capsys)
+    result.run("approve", "--by", "ann", *OLD)
     return result
 
 
@@ -67,7 +71,7 @@ def without_first_wave(warehouse: Warehouse) -> None:
         ("off", ("--on-failure", "keep", "--accept-owed"), ((), {"cancel": False, "accept_owed": True})),
         ("off", ("--on-failure", "cancel"), ((), {"cancel": True, "accept_owed": False})),
         ("verify", (), ((), {})),
-        ("elect", (), (([],), {})),
+        ("elect", (), ((), {})),
         ("status", (), ((), {})),
     ],
 )
@@ -86,7 +90,7 @@ def test_earlier_waves_are_read_if_the_step_needs_them(commands: Commands, recor
     words = ("wave", step, "--wave", "2", "--bootstrap-server", "h:1", *OLD)
     needs_earlier = step not in ("wait", "off", "verify", "status")
     assert commands.run(*words).code == 0
-    assert recorder.arguments["earlier"] == (FIRST if needs_earlier else {})
+    assert [wave.after for wave in recorder.arguments["earlier"]] == ([FIRST] if needs_earlier else [])
     assert recorder.arguments["wave"].after == {("stays", 1): (2, 4)}
     without_first_wave(commands.warehouse)
     ended = commands.run(*words)
@@ -116,6 +120,21 @@ def test_only_status_needs_no_approval(commands: Commands, recorder: Recorder, s
 
 
 @pytest.mark.parametrize("step", STEPS)
+def test_after_a_revocation_only_status_and_off_run(commands: Commands, recorder: Recorder, step: str) -> None:
+    """``off`` must still free the cluster. Every other step reports who revoked, and runs again after an approval."""
+    commands.run("revoke", "--by", "bob")
+    ended = commands.wave(step, *OLD)
+    runs_on = step in ("status", "off")
+    assert (ended.code, bool(recorder.calls)) == (0 if runs_on else 3, runs_on)
+    approve = r"\./ballast approve --run-id r --cluster c approves it again"
+    assert (
+        bool(re.match(f"error: bob revoked the approval of this plan at .* UTC: {approve}", ended.err)) is not runs_on
+    )
+    commands.run("approve", *OLD)
+    assert commands.wave(step, *OLD).code == 0
+
+
+@pytest.mark.parametrize("step", STEPS)
 def test_only_steps_that_start_a_wave_check_the_age(commands: Commands, recorder: Recorder, step: str) -> None:
     """A wave that holds the cluster has started and continues; a wave that another wave blocks has not."""
     starts = step in ("preflight", "throttle")
@@ -125,11 +144,36 @@ def test_only_steps_that_start_a_wave_check_the_age(commands: Commands, recorder
     assert commands.wave(step).code == 0
 
 
+@pytest.mark.parametrize("step", ["preflight", "throttle"])
+def test_an_expired_plan_that_has_begun_goes_on(commands: Commands, recorder: Recorder, step: str) -> None:
+    """After its first wave is executed and released, not before; a limit that is given still counts."""
+    second = ("wave", step, "--wave", "2", "--bootstrap-server", "h:1")
+    plan = load_plan(commands.warehouse)
+    for event in (claims.HELD, claims.THROTTLED, claims.EXECUTED):
+        claims.record(commands.warehouse, plan, 1, event)
+        assert commands.run(*second).code == 3
+    claims.record(commands.warehouse, plan, 1, claims.RELEASED)
+    assert commands.run(*second).code == 0
+    assert "expired at" in commands.run(*second, "--max-plan-age-hours", "24").err
+
+
+@pytest.mark.parametrize("step", ["preflight", "throttle"])
+def test_a_valid_plan_starts_without_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recorder: Recorder, step: str
+) -> None:
+    """The manifest says how long a plan is valid; the option can also set a lower limit."""
+    valid = Commands(write_plan(tmp_path / "w", usual_plan()), capsys)
+    valid.run("approve")
+    assert valid.wave(step).code == 0
+    ended = valid.wave(step, "--max-plan-age-hours", "1")
+    assert (ended.code, "expired at 2026-11-01 01:00 UTC" in ended.err) == (3, True)
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_only_steps_that_start_a_wave_check_for_other_runs(commands: Commands, recorder: Recorder, step: str) -> None:
     """A running wave can be ended, even if another run has executed since."""
     other = replace(load_plan(commands.warehouse), run_id="other")
-    for event in (claims.HELD, claims.RELEASED):
+    for event in (claims.HELD, claims.STARTING, claims.RELEASED):
         claims.record(commands.warehouse, other, 1, event)
     ended = commands.wave(step, *OLD)
     starts = step in ("preflight", "throttle")
@@ -197,3 +241,30 @@ def test_the_approved_manifest_may_be_given(commands: Commands, recorder: Record
     for step in STEPS:
         assert commands.wave(step, "--manifest", sha256[1:9], *OLD).code == 3
     assert recorder.calls == []
+
+
+@pytest.mark.parametrize(("words", "is_strict"), [((), False), (("--strict",), True)])
+def test_a_step_is_strict_if_requested(
+    commands: Commands, recorder: Recorder, words: tuple[str, ...], is_strict: bool
+) -> None:
+    """The default skips partitions that the plan cannot move any more."""
+    assert commands.wave("verify", *words).code == 0
+    assert recorder.arguments["is_strict"] is is_strict
+
+
+def test_a_wave_is_ended_without_its_documents(commands: Commands, recorder: Recorder) -> None:
+    """The step off gets lists, throttles and ids from the row ``held``. Other steps are refused."""
+    plan = load_plan(commands.warehouse)
+    wave = load_wave(commands.warehouse, 1)
+    before = {key: "7" if key[0] == "brokers" else None for key in wave.throttles}
+    entries = {key: Entry(before[key], value) for key, value in wave.throttles.items()}
+    changes = changes_of(wave, entries, Baseline(frozenset(), frozenset()))
+    claims.record(commands.warehouse, plan, 1, claims.HELD, changes=changes)
+    DeltaTable(f"{commands.warehouse.path}/documents").delete("wave > 0")
+    assert commands.wave("off").code == 0
+    journal = recorder.arguments["wave"]
+    assert (journal.number, journal.before, journal.after) == (1, wave.before, wave.after)
+    assert (journal.throttles, journal.topic_ids, journal.stuck) == (wave.throttles, wave.topic_ids, wave.stuck)
+    for step in sorted(STEPS.keys() - {"off"}):
+        assert commands.wave(step, *OLD).code == 3
+    assert [call[0] for call in recorder.calls] == ["off"]

@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,15 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(str(tmp_path))
 
 
-def end(warehouse: Warehouse, run_id: str, *, attempt: int = 1, **verdicts: str) -> None:
+def end(
+    warehouse: Warehouse,
+    run_id: str,
+    *,
+    attempt: int = 1,
+    moved_bytes: int | None = None,
+    until: datetime | None = None,
+    **verdicts: str,
+) -> None:
     """Store the verdicts of an attempt by cluster, each call with a new file time."""
     time.sleep(0.01)  # file times are in milliseconds
     rows = [
@@ -37,16 +45,33 @@ def end(warehouse: Warehouse, run_id: str, *, attempt: int = 1, **verdicts: str)
             "exit_code": 0,
             "reason": None,
             "manifest_sha256": f"{run_id} {attempt}" if verdict == "planned" else None,
+            "moved_bytes": moved_bytes,
+            "valid_until": until,
         }
         for cluster, verdict in verdicts.items()
     ]
     warehouse.append("verdicts", rows)
 
 
-def approve(warehouse: Warehouse, run_id: str, cluster: str, by: str, *, attempt: int = 1) -> None:
-    """Store an approval of the plan that an attempt made."""
+def approve(
+    warehouse: Warehouse,
+    run_id: str,
+    cluster: str,
+    by: str,
+    *,
+    attempt: int = 1,
+    at: datetime = NOW,
+    is_revocation: bool | None = None,
+) -> None:
+    """Store an approval of the plan that an attempt made, or its revocation."""
     key = {"cluster_id": cluster, "run_id": run_id, "manifest_sha256": f"{run_id} {attempt}"}
-    warehouse.append("approvals", [{**key, "approved_by": by, "approved_at": NOW, "approved_from": "here"}])
+    row = {"approved_by": by, "approved_at": at, "approved_from": "here", "is_revocation": is_revocation}
+    warehouse.append("approvals", [key | row])
+
+
+def revoke(warehouse: Warehouse, run_id: str, cluster: str, by: str, *, at: datetime = NOW) -> None:
+    """Store that the approval of the first attempt's plan is revoked."""
+    approve(warehouse, run_id, cluster, by, at=at, is_revocation=True)
 
 
 def execute(warehouse: Warehouse, run_id: str, cluster: str, wave: int, events: Sequence[str]) -> None:
@@ -57,12 +82,13 @@ def execute(warehouse: Warehouse, run_id: str, cluster: str, wave: int, events: 
 
 
 def listed(warehouse: Warehouse, capsys: pytest.CaptureFixture[str], *words: str) -> list[list[str]]:
-    """The cells of the list, without times and header."""
+    """The cells of the list, without header, times of verdicts, bytes and validity."""
     assert main(["show", "--warehouse", warehouse.path, *words]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
-    starts = [header.index(name) for name in ("RUN", "VERDICT AT", "CLUSTERS", "VERDICT  ", "APPROVED", "WAVES")]
+    names = ("RUN", "VERDICT AT", "CLUSTERS", "VERDICT  ", "COPIES", "VALID", "APPROVED", "WAVES")
+    starts = [header.index(name) for name in names]
     cells = [[line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)] for line in lines]
-    return [[row[0], *row[2:]] for row in cells]
+    return [[row[0], *row[2:4], *row[6:]] for row in cells]
 
 
 def test_runs_are_listed_newest_first(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +144,17 @@ def test_only_approvals_of_the_last_plan_count(warehouse: Warehouse, capsys: pyt
     assert listed(warehouse, capsys) == [["r", "c, d", "planned", "ann, bob (1 of 2)", "0 of 1"]]
 
 
+def test_a_revoked_approval_does_not_count(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """For its own plan only, and until the plan is approved again; then earlier approvals still do not count."""
+    end(warehouse, "r", c="planned", d="planned")
+    approve(warehouse, "r", "c", "ann")
+    approve(warehouse, "r", "d", "bob")
+    revoke(warehouse, "r", "c", "eve", at=NOW + timedelta(hours=1))
+    assert listed(warehouse, capsys)[0][3] == "bob (1 of 2)"
+    approve(warehouse, "r", "c", "dan", at=NOW + timedelta(hours=2))
+    assert listed(warehouse, capsys)[0][3] == "bob, dan"
+
+
 def test_a_fleet_is_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     """More than three clusters and different verdicts are counted; --cluster shows one cluster."""
     end(warehouse, "other", e="planned", f="planned", g="planned")
@@ -157,6 +194,25 @@ def test_a_wave_is_executed_when_it_is_released(
     assert listed(warehouse, capsys, "--cluster", "c")[1][-1] == f"{executed} of 3"
 
 
+def test_a_run_says_what_it_copies_and_until_when(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """All plans of a run together, and the first that expires; "-" for plans of earlier releases and refusals."""
+    end(warehouse, "old", c="planned")
+    later = NOW.replace(hour=13)
+    end(warehouse, "new", moved_bytes=2 * 10**12, until=NOW, c="planned")
+    end(warehouse, "new", moved_bytes=5 * 10**11, until=later, d="planned")
+    end(warehouse, "idle", moved_bytes=0, until=NOW, c="nothing_to_do")
+    assert main(["show", "--warehouse", warehouse.path]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    a, b = header.index("COPIES"), header.index("APPROVED")
+    assert [line[a:b].split() for line in lines] == [["0", "B", "-"], ["2.50", "TB", "2026-11-01", "12:00"], ["-", "-"]]
+    assert main(["show", "--warehouse", warehouse.path, "--json"]) == 0
+    _, new, _ = json.loads(capsys.readouterr().out)
+    assert [(c["moved_bytes"], c["valid_until"]) for c in new["clusters"]] == [
+        (2 * 10**12, NOW.isoformat()),
+        (5 * 10**11, later.isoformat()),
+    ]
+
+
 def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     """--json without a run id: every run with each of its clusters, newest first."""
     end(warehouse, "old", c="refused")
@@ -167,8 +223,16 @@ def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytes
     assert main(["show", "--warehouse", warehouse.path, "--json"]) == 0
     [line] = capsys.readouterr().out.splitlines()
     runs = json.loads(line)
-    refused = {"verdict": "refused", "approved_by": [], "waves": 0, "waves_executed": 0}
-    planned = {"cluster_id": "c", "verdict": "planned", "approved_by": ["ann"], "waves": 2, "waves_executed": 1}
+    unknown = {"moved_bytes": None, "valid_until": None}
+    refused: dict[str, object] = {"verdict": "refused", "approved_by": [], "waves": 0, "waves_executed": 0, **unknown}
+    planned: dict[str, object] = {
+        "cluster_id": "c",
+        "verdict": "planned",
+        "approved_by": ["ann"],
+        "waves": 2,
+        "waves_executed": 1,
+    }
+    planned |= unknown
     assert [(run["run_id"], run["clusters"]) for run in runs] == [
         ("new", [planned, {"cluster_id": "d", **refused}]),
         ("old", [{"cluster_id": "c", **refused}]),
@@ -194,13 +258,13 @@ def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytes
 def test_an_unknown_run_or_cluster_is_reported_with_the_closest_one(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    """The exit code is 2; show, approve and wave say the same."""
+    """The exit code is 2; show, approve, revoke and wave say the same."""
     end(warehouse, "first", orders="planned")
     end(warehouse, "second", orders="planned", payments="planned")
     error = f"error: {message.replace('{w}', warehouse.path)}"
     calls = [["show", *words]]
     if len(words) == 4:
-        calls += [["approve", *words], ["wave", "status", "--wave", "1", *words]]
+        calls += [["approve", *words], ["revoke", *words], ["wave", "status", "--wave", "1", *words]]
     for call in calls:
         assert main([*call, "--warehouse", warehouse.path]) == 2
         assert capsys.readouterr().err.startswith(error)

@@ -11,21 +11,42 @@ from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
-from optimizer.emit.rows import SourceRow, ThrottleRow
-from optimizer.emit.throttle_files import throttle_documents
+from optimizer.emit.rows import DirMoveRow, PlanRow, SourceRow, ThrottleRow
+from optimizer.emit.throttle_files import STYLES, throttle_documents
+from optimizer.kafka.reassignment_json import ANY_DIR
+from optimizer.kafka.throttle import LOG_DIR_RATE
 from tests.emit.throttled import EARLIER, throttled_plan
 
 CLUSTER, RUN = "c", "r"
 # 2026-11-01 00:00 UTC
 CAPTURED_AT = 1793491200
+VALID_HOURS = 10.0**6  # hours: a plan of the tests does not expire before the year 2140
 Changes = Mapping[tuple[str, int], tuple[list[int], list[int]]]
+# Of each partition its replicas, and of some brokers the directories before and after.
+Inside = Mapping[tuple[str, int], tuple[Sequence[int], Mapping[int, tuple[str, str]]]]
 STAYS = "stays-id"
 
 
-def plan_of(waves: Sequence[Changes], *, topic_ids: Mapping[str, str], rate: int | None = None) -> ClusterPlan:
-    """A plan of several waves from the replica lists before and after each."""
+def plan_of(
+    waves: Sequence[Changes],
+    *,
+    topic_ids: Mapping[str, str],
+    rate: int | None = None,
+    log_dirs: Mapping[tuple[str, int, int], str] | None = None,
+    inside: Sequence[Inside] = (),
+) -> ClusterPlan:
+    """A plan of several waves from the replica lists before and after each.
+
+    Parameters
+    ----------
+    inside : sequence of mapping
+        Further waves, which move replicas inside brokers.
+    log_dirs : mapping of (topic, partition, broker) to path
+        Old directories of replicas that are there, planned ones of those that arrive. Then each broker has
+        several.
+    """
     parts = [throttled_plan(changes) for changes in waves]
-    first = parts[0]
+    first = parts[0] if parts else throttled_plan({})
     for wave in first.waves:
         rate = rate or wave.throttle_bytes_per_s
 
@@ -34,20 +55,61 @@ def plan_of(waves: Sequence[Changes], *, topic_ids: Mapping[str, str], rate: int
 
     numbered = list(enumerate(parts, start=1))
     changed = [replace(row, topic_id=topic_ids.get(row.topic), wave=n) for n, part in numbered for row in part.changed]
+    if log_dirs is not None:
+        changed = [_with_dirs(row, log_dirs) for row in changed]
+        dirs = [{"path": path, "is_open": True} for path in sorted({*log_dirs.values(), "/another"})]
+        first = replace(first, brokers=[replace(row, log_dirs=dirs) for row in first.brokers])
     throttles = [replace(with_rate(row), wave=n) for n, part in numbered for row in part.throttles]
-    return replace(
+    plan = replace(
         first,
         changed=sorted(changed, key=lambda row: (row.topic, row.partition)),
-        waves=[replace(row, wave=n) for n, part in numbered for row in part.waves],
+        waves=[replace(row, wave=n, copy_bytes_per_s=rate) for n, part in numbered for row in part.waves],
         throttles=throttles,
         sources=[SourceRow("x", captured_at=CAPTURED_AT, records=1)],
         code_version="v1",
     )
+    for moves in inside:
+        plan = _with_inside(plan, moves, topic_ids, rate or 1)
+    return plan
+
+
+def _with_inside(plan: ClusterPlan, moves: Inside, topic_ids: Mapping[str, str], rate: int) -> ClusterPlan:
+    """The plan with one more wave, which moves replicas inside brokers."""
+    number = len(plan.waves) + 1
+    rows = [
+        DirMoveRow(topic, partition, broker, replicas, before, after, 1, number, topic_ids.get(topic))
+        for (topic, partition), (replicas, paths) in sorted(moves.items())
+        for broker, (before, after) in sorted(paths.items())
+    ]
+    rates = [
+        ThrottleRow("brokers", str(broker), LOG_DIR_RATE, str(rate), previous_value=None, wave=number, style=style)
+        for style in STYLES
+        for broker in sorted({row.broker_id for row in rows})
+    ]
+    wave = replace(throttled_plan().waves[0], wave=number, copy_bytes_per_s=rate, inside_brokers=True)
+    return replace(
+        plan,
+        dir_moves=[*plan.dir_moves, *rows],
+        throttles=[*plan.throttles, *rates],
+        waves=[*plan.waves, wave],
+    )
+
+
+def _with_dirs(row: PlanRow, log_dirs: Mapping[tuple[str, int, int], str]) -> PlanRow:
+    def paths(brokers: Sequence[int]) -> list[str]:
+        return [log_dirs.get((row.topic, row.partition, broker), ANY_DIR) for broker in brokers]
+
+    planned = [
+        ANY_DIR if broker in row.current_replicas else path
+        for broker, path in zip(row.proposed_replicas, paths(row.proposed_replicas), strict=True)
+    ]
+    return replace(row, log_dirs=paths(row.current_replicas), planned_log_dirs=planned)
 
 
 def usual_plan() -> ClusterPlan:
-    """Two waves of the topic ``stays``, on a cluster where an operator had set throttles."""
-    return plan_of([{("stays", 0): ([1, 2], [1, 3])}, {("stays", 1): ([2, 1], [2, 4])}], topic_ids={"stays": STAYS})
+    """Two waves of the topic ``stays``, on a cluster where an operator had set throttles. It has not expired."""
+    waves = [{("stays", 0): ([1, 2], [1, 3])}, {("stays", 1): ([2, 1], [2, 4])}]
+    return replace(plan_of(waves, topic_ids={"stays": STAYS}), valid_hours=VALID_HOURS)
 
 
 def without_previous_throttles(plan: ClusterPlan) -> ClusterPlan:
@@ -122,6 +184,7 @@ def _sha256(text: str) -> str:
 
 
 __all__ = [
+    "CAPTURED_AT",
     "CLUSTER",
     "EARLIER",
     "RUN",

@@ -56,11 +56,12 @@ class ClusterError(Exception):
 
 @dataclass
 class Node:
-    """A broker or controller: its settings, its output, and its process while it runs."""
+    """A broker or controller: its settings, its release, its output, and its process while it runs."""
 
     node_id: int
     home: Path
     settings: Mapping[str, object]
+    jars: JarSet = KAFKA
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -154,7 +155,7 @@ class Cluster:
 
 
 @contextmanager
-def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1) -> Iterator[Cluster]:
+def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1, jars: JarSet = KAFKA) -> Iterator[Cluster]:
     """A cluster with one broker for each id, on its rack; all processes are stopped at the end.
 
     Parameters
@@ -165,9 +166,11 @@ def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1) -> Itera
         Rack of each broker id.
     log_dirs : int
         Number of log directories of each broker.
+    jars : JarSet
+        The release of all nodes.
     """
     home.mkdir(parents=True, exist_ok=True)
-    nodes = _nodes(home, racks, log_dirs=log_dirs)
+    nodes = _nodes(home, racks, log_dirs=log_dirs, jars=jars)
     for node in nodes:
         node.properties.write_text("".join(f"{name}={value}\n" for name, value in node.settings.items()))
     _format(nodes)
@@ -182,7 +185,7 @@ def running(home: Path, racks: Mapping[int, str], *, log_dirs: int = 1) -> Itera
         _end(nodes, signal.SIGKILL)
 
 
-def _nodes(home: Path, racks: Mapping[int, str], *, log_dirs: int) -> list[Node]:
+def _nodes(home: Path, racks: Mapping[int, str], *, log_dirs: int, jars: JarSet) -> list[Node]:
     """The controller, then the brokers in the given order."""
     controller_port, *ports = free_ports(len(racks) + 1)
     quorum = {"controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{controller_port}"}
@@ -199,7 +202,7 @@ def _nodes(home: Path, racks: Mapping[int, str], *, log_dirs: int) -> list[Node]
         dirs = ",".join(str(home / f"data-{node_id}-{k}") for k in range(log_dirs if role == "broker" else 1))
         settings = {name.replace("_", "."): value for name, value in own.items()}
         roles = {"node.id": node_id, "process.roles": role, "log.dirs": dirs}
-        return Node(node_id, home, {**_COMMON, **quorum, **internal, **roles, **settings})
+        return Node(node_id, home, {**_COMMON, **quorum, **internal, **roles, **settings}, jars)
 
     controller = node(CONTROLLER, "controller", listeners=f"CONTROLLER://127.0.0.1:{controller_port}")
     brokers = []
@@ -214,7 +217,8 @@ def _format(nodes: Sequence[Node]) -> None:
     """Format the controller with Kafka's tool, and the brokers by hand: one process instead of many."""
     cluster_id, controller = kafka_uuid(), nodes[0]
     arguments = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(controller.properties)]
-    result = subprocess.run([*java_command(heap_mb=128), *arguments], capture_output=True, timeout=120, check=False)
+    command = [*java_command(heap_mb=128, jars=controller.jars), *arguments]
+    result = subprocess.run(command, capture_output=True, timeout=120, check=False)
     if result.returncode != 0:
         raise ClusterError(f"formatting failed:\n{result.stdout.decode()}\n{result.stderr.decode()}")
     for node in nodes[1:]:
@@ -225,7 +229,7 @@ def _format(nodes: Sequence[Node]) -> None:
 
 
 def _launch(node: Node) -> None:
-    command = [*java_command(heap_mb=192, level="INFO"), "kafka.Kafka", str(node.properties)]
+    command = [*java_command(heap_mb=192, level="INFO", jars=node.jars), "kafka.Kafka", str(node.properties)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
     with node.output.open("wb") as output:
         node.process = subprocess.Popen(

@@ -1,10 +1,13 @@
 """One cluster of four brokers for all tests that execute waves on it."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from setup.jars import is_ready
 from tests.kafka.cluster import running, write_tools
-from tests.kafka.lab import RACKS, TOOLS, Four
+from tests.kafka.lab import RACKS, TOOLS, Four, MakeLab, labs
 from tests.servers import RUNNING
 
 
@@ -18,3 +21,10 @@ def four(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     tools = {release: write_tools(home / release, jars) for release, jars in TOOLS.items()}
     request.addfinalizer(RUNNING.close)
     return Four(RUNNING.enter_context(running(home / "kafka", RACKS)), tools)
+
+
+@pytest.fixture
+def make_lab(four: Four, tmp_path: Path) -> Iterator[MakeLab]:
+    """Makes topics with an approved plan for each."""
+    with labs(*four, tmp_path) as make:
+        yield make

@@ -10,16 +10,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from execution.admin import KafkaAdmin
 from execution.approve import approve
 from execution.cli import main
-from execution.observed import Observed, observe
+from execution.observed import Observed, Replica
 from execution.tables import Warehouse
 from setup.jars import KAFKA, KAFKA39
 from setup.paths import HOME
 from sources import kafka_admin
-from tests.execution.warehouse import CLUSTER, RUN, Changes, load_plan, plan_of, without_previous_throttles, write_plan
+from tests.execution.warehouse import (
+    CLUSTER,
+    RUN,
+    Changes,
+    Inside,
+    load_plan,
+    plan_of,
+    without_previous_throttles,
+    write_plan,
+)
 from tests.kafka import topics
 from tests.kafka.cluster import Cluster
+from tests.kafka.producer import producing
 from tests.kafka.topics import SECONDS
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
@@ -76,6 +87,49 @@ class Lab:
             code = main([*self.command(name, wave, hours), *options])
         return Ended(code, out.getvalue(), err.getvalue())
 
+    def run(self, *options: str) -> Ended:
+        """Run all waves, as ./ballast does."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([*self.run_command(), *options])
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def back(self, *options: str) -> Ended:
+        """Take waves back, as ./ballast does."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([*self.run_command("rollback"), *options])
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def steer(self, *words: str) -> Ended:
+        """Show or steer the wave that holds the cluster."""
+        out, err = io.StringIO(), io.StringIO()
+        where = ("--cluster", CLUSTER, "--warehouse", self.warehouse.path)
+        with redirect_stdout(out), redirect_stderr(err):
+            code = main([*words, *where, "--bootstrap-server", self.cluster.bootstrap])
+        return Ended(code, out.getvalue(), err.getvalue())
+
+    def run_command(self, name: str = "run") -> list[str]:
+        """The arguments of the command that executes waves, or of ``rollback``."""
+        words = self.command("", 1)
+        at, age = words.index("--wave"), words.index("--max-plan-age-hours")
+        return [name, *words[2:at], *words[at + 2 : age], *(words[age:] if name == "run" else [])]
+
+    @contextmanager
+    def running(self, *options: str, command: str = "run") -> Iterator[subprocess.Popen[str]]:
+        """Run all waves, or another command, in a separate process; it is killed at the end if it still runs."""
+        words = [sys.executable, "-m", "execution", *self.run_command(command), *options]
+        with subprocess.Popen(words, cwd=HOME, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def events(self) -> list[str]:
+        """The events of all waves in order."""
+        rows = sorted(self.warehouse.rows("executions"), key=lambda row: int(row["number"]))
+        return [row["event"] for row in rows]
+
     def killed(self, name: str, when: Callable[[], bool]) -> None:
         """Start a step in a separate process, and kill it when a condition holds."""
         command = [sys.executable, "-m", "execution", *self.command(name, 1)]
@@ -91,7 +145,7 @@ class Lab:
 
     def now(self) -> Observed:
         """The state of the cluster."""
-        return observe(self.client)
+        return topics.observe(self.cluster)
 
     def lists(self) -> list[tuple[int, ...]]:
         """Replicas of the topic's partitions."""
@@ -151,6 +205,23 @@ def disturbed(lab: Lab) -> Iterator[None]:
     topics.delete(lab.cluster, "foreign")
 
 
+@contextmanager
+def written(lab: Lab) -> Iterator[None]:
+    """Write to the moved topic with acks=all; at the end it has every acknowledged record."""
+    with producing(lab.cluster.bootstrap, lab.topic) as sent:
+        yield
+    assert len(sent.numbers) > 20
+    assert sent.lost() == set()
+
+
+def another_dir(kafka: Cluster, replica: Replica) -> tuple[str, str]:
+    """The directory of a replica, and the next one of its broker."""
+    with KafkaAdmin({"bootstrap_servers": kafka.bootstrap}) as admin:
+        path = admin.stored([replica[2]]).log_dirs[replica]
+    paths = [str(each) for each in kafka.nodes[replica[2]].log_dirs]
+    return path, paths[(paths.index(path) + 1) % len(paths)]
+
+
 MakeLab = Callable[..., Lab]
 
 
@@ -163,23 +234,35 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         topic: str,
         waves: Sequence[Mapping[int, tuple[list[int], list[int]]]],
         *,
-        megabytes: int = 12,
+        megabytes: int | Mapping[int, int] = 12,
         release: str = "4.3",
         approved: bool = True,
+        log_dirs: Mapping[Replica, str] | None = None,
+        inside: Mapping[int, tuple[list[int], list[int]]] | None = None,
     ) -> Lab:
-        before = {number: lists[0] for wave in waves for number, lists in wave.items()}
+        """``inside`` has the replicas of further partitions, and the brokers inside which the last wave moves them."""
+        kept = {number: brokers for number, (brokers, _) in (inside or {}).items()}
+        before = kept | {number: lists[0] for wave in waves for number, lists in wave.items()}
         created.append(topic)
         topics.create(kafka, {topic: before})
-        topics.fill(kafka, topic, dict.fromkeys(before, megabytes))
-        ids = {topic: str(observe({"bootstrap_servers": kafka.bootstrap}).topic_ids[topic])}
+        sizes = dict.fromkeys(before, megabytes) if isinstance(megabytes, int) else megabytes
+        topics.fill(kafka, topic, sizes)
+        ids = {topic: str(topics.observe(kafka).topic_ids[topic])}
         changes: list[Changes] = [{(topic, number): lists for number, lists in wave.items()} for wave in waves]
-        warehouse = write_plan(folder / topic, without_previous_throttles(plan_of(changes, topic_ids=ids, rate=RATE)))
+        moves: Inside = {
+            (topic, number): (brokers, {broker: another_dir(kafka, (topic, number, broker)) for broker in movers})
+            for number, (brokers, movers) in (inside or {}).items()
+        }
+        of_inside = [moves] if moves else []
+        plan = plan_of(changes, topic_ids=ids, rate=RATE, log_dirs=log_dirs, inside=of_inside)
+        plan = without_previous_throttles(plan)
+        warehouse = write_plan(folder / topic, plan)
         if approved:
-            plan = load_plan(warehouse)
-            approve(warehouse, plan, manifest_sha256=plan.manifest_sha256, by="ann")
+            written = load_plan(warehouse)
+            approve(warehouse, written, manifest_sha256=written.manifest_sha256, by="ann", max_hours=1e9)
         return Lab(kafka, tools[release], warehouse, topic)
 
     yield make
     for topic in created:
         topics.delete(kafka, topic)
-    assert not observe({"bootstrap_servers": kafka.bootstrap}).throttles
+    assert not topics.observe(kafka).throttles

@@ -14,7 +14,7 @@ from itertools import permutations
 
 import pytest
 
-from execution.observed import Observed, observe
+from execution.observed import Observed
 from optimizer.domain import FindingCode
 from optimizer.settings import Schedule
 from tests.kafka import topics
@@ -150,12 +150,11 @@ def write_meanwhile(wave: PlannedWave) -> dict[str, str]:
     sync: of a taken write half a second later, of a refused one before it.
     """
     outcomes = dict.fromkeys(CHANGES, "")
-    options = {"bootstrap_servers": wave.cluster.bootstrap}
 
     def write_to_all(before: Observed) -> Observed:
         taken = {topic: topics.is_written(producer, topic) for topic in CHANGES}
         time.sleep(0.5)
-        after = observe(options)
+        after = topics.observe(wave.cluster)
         for topic, (old, _) in CHANGES.items():
             has_copy = bool((after if taken[topic] else before).in_sync[topic, 0] - set(old))
             letter = "w" if taken[topic] else "r"
@@ -163,7 +162,7 @@ def write_meanwhile(wave: PlannedWave) -> dict[str, str]:
         return after
 
     with topics.single_writes(wave.cluster) as producer:
-        now = write_to_all(observe(options))
+        now = write_to_all(topics.observe(wave.cluster))
         wave.start()
         now = write_to_all(now)
         while now.in_flight:

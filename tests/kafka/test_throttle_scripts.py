@@ -12,6 +12,7 @@ import pytest
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.throttle_files import throttle_documents
 from optimizer.errors import InputError
+from optimizer.kafka.throttle import FOLLOWER_RATE, LOG_DIR_RATE
 from sources import kafka_admin
 from sources.record import Record
 from tests.emit.throttled import CAREFUL, EARLIER, over, throttled_plan
@@ -52,7 +53,9 @@ class Lab:
             records = [*topology, *kafka_admin.describe_brokers(admin, sorted(_brokers(topology)), defaults=False)]
         configs = (record.payload for record in records if record.kind == "config")
         return frozenset(
-            (c["entity_type"], c["entity_name"], c["name"], c["value"]) for c in configs if "throttled" in c["name"]
+            (c["entity_type"], c["entity_name"], c["name"], c["value"])
+            for c in configs
+            if ("throttled" in c["name"] or c["name"] == LOG_DIR_RATE) and not c["is_static"]
         )
 
     def alive(self) -> set[int]:
@@ -112,6 +115,26 @@ def test_throttles_of_a_running_copy_are_not_removed(lab: Lab) -> None:
     removed = lab.run("unthrottle-careful.sh", "3.9")
     assert (removed.returncode, lab.throttles()) == (0, EARLIER), removed.stderr
     topics.delete(lab.cluster, "goes")
+
+
+@pytest.mark.parametrize("release", sorted(TOOLS))
+def test_rates_of_somebody_else_stay(lab: Lab, release: str) -> None:
+    """Rates that somebody sets while a wave runs stay and are named; all throttles of the wave are removed."""
+    foreign = {("brokers", "3", FOLLOWER_RATE, "5000000"), ("brokers", "4", LOG_DIR_RATE, "6000000")}
+    assert lab.run("throttle-careful.sh", release).returncode in (0, 1)  # topic "goes" may not exist
+    for kind, name, config, value in foreign:
+        entity = ("--alter", "--entity-type", kind, "--entity-name", name)
+        lab.cluster.tool(CONFIGS, *entity, "--add-config", f"{config}={value}")
+    assert lab.throttles() > {entry for entry in CAREFUL if entry[:2] == ("brokers", "2")}
+    result = lab.run("unthrottle-careful.sh", release)
+    assert (result.returncode, lab.throttles()) == (0, over(EARLIER, foreign)), result.stderr
+    assert sorted(result.stderr.splitlines()) == [
+        f"left: {kind} {name} {config}={value}: somebody else set it" for kind, name, config, value in sorted(foreign)
+    ]
+    for kind, name, config, _ in foreign:
+        entity = ("--alter", "--entity-type", kind, "--entity-name", name)
+        lab.cluster.tool(CONFIGS, *entity, "--delete-config", config)
+    assert lab.throttles() == EARLIER
 
 
 @pytest.mark.parametrize("release", sorted(TOOLS))

@@ -12,6 +12,8 @@ from itertools import count
 from threading import Event, Thread
 from typing import Any
 
+from execution.admin import KafkaAdmin
+from execution.observed import Observed
 from sources import kafka_admin
 from tests.kafka.cluster import Cluster
 
@@ -35,6 +37,12 @@ def client(kafka: Cluster) -> Iterator[Any]:
     """The Kafka client itself, because ``kafka_admin`` only reads."""
     with kafka_admin.connected({"bootstrap_servers": kafka.bootstrap}) as admin:
         yield admin
+
+
+def observe(kafka: Cluster) -> Observed:
+    """The state of a cluster, as the steps of a wave see it."""
+    with KafkaAdmin({"bootstrap_servers": kafka.bootstrap}) as admin:
+        return admin.observe()
 
 
 def create(kafka: Cluster, topics: Mapping[str, Replicas], **configs: object) -> None:

@@ -1,9 +1,12 @@
 """A fleet in one run: each cluster has its own verdict, and clusters without a plan keep no files of an old plan."""
 
 import io
+import json
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -163,8 +166,8 @@ def test_only_those_that_pass_go_further(three: Three) -> None:
     for table in ("instance", "plan", "documents"):
         assert {row.cluster_id for row in rows[table]} == {"fine", "calm"}, table
     names = {path.partition("/")[0] for path in three.files[0]}
-    assert names == {"fine", "calm", "data_docs"}
-    pages = {Path(path).name for path in three.files[0] if path.startswith("data_docs/validations")}
+    assert names == {"fine", "calm", "quality", "index.html", "report.css"}
+    pages = {Path(path).name for path in three.files[0] if path.startswith("quality/")}
     assert pages == {f"{name}.html" for name in judged}
 
 
@@ -172,7 +175,13 @@ def test_only_those_that_pass_go_further(three: Three) -> None:
 def test_a_refused_repeat_leaves_nothing_to_execute(three: Three) -> None:
     """The folders of every cluster are moved away, except rollback files; the rows of the earlier plan are deleted."""
     after, plan = three.files[1], three.files[0]
-    assert {path.partition("/")[0] for path in after} == {"superseded-fine-1", "superseded-calm-1", "data_docs"}
+    assert {path.partition("/")[0] for path in after} == {
+        "superseded-fine-1",
+        "superseded-calm-1",
+        "quality",
+        "index.html",
+        "report.css",
+    }
     documents = {path.removeprefix("fine/") for path in plan if path.startswith("fine/")}
     rollbacks = {path for path in documents if Path(path).name.startswith(("rollback", "unthrottle"))}
     assert {"rollback.json", "wave-01/rollback.json", "wave-01/unthrottle-careful.sh"} <= rollbacks
@@ -190,9 +199,7 @@ def test_a_refused_repeat_leaves_nothing_to_execute(three: Three) -> None:
 @pytest.mark.all_only
 def test_what_is_mended_is_as_it_was(three: Three) -> None:
     """The same input again gives the same files, no other folder, and the same rows in every table."""
-    data_docs = "data_docs/"
-    first, last = ({p: c for p, c in some.items() if not p.startswith(data_docs)} for some in three.files[::2])
-    assert last == first
+    assert three.files[2] == three.files[0]
     for name in ("fine", "calm"):
         assert of(name, three.runs[2].rows) == of(name, three.runs[0].rows)
     attempts = sorted((row.attempt, row.cluster_id, row.verdict) for row in three.runs[2].rows["verdicts"])
@@ -230,3 +237,32 @@ def test_a_refused_cluster_stays_out_of_later_jobs(spark: SparkSession, three: T
     tables = Warehouse(storage.warehouse)
     assert {row["cluster_id"] for row in tables.rows("instance", run_id=RUN_ID)} == {"fine", "calm"}
     assert max(row["attempt"] for row in tables.rows("verdicts", run_id=RUN_ID)) == 3
+
+
+@pytest.mark.all_only
+def test_one_page_has_every_cluster_the_worst_first(three: Three) -> None:
+    """Each attempt writes it: clusters of earlier attempts stay on it, and every link leads to a file of the run."""
+    pages = [content["index.html"].decode() for content in three.files]
+    names = [re.findall(r'<th scope="row" class="line">(?:<a [^>]*>)?(\w+)', page) for page in pages]
+    assert names == [
+        ["gone", "torn", "vague", "fine", "calm"],
+        ["fine", "gone", "torn", "vague", "calm"],
+        ["gone", "torn", "vague", "fine", "calm"],
+    ]
+    tags = [re.findall(r'<span class="tag">. ([\w ]+)</span>', page) for page in pages]
+    assert tags[0] == ["Unreadable", "Refused", "Refused", "Think twice", "Think twice"]
+    assert tags[1] == ["Refused", "Unreadable", "Refused", "Refused", "Nothing to do"]
+    for page, content in zip(pages, three.files, strict=True):
+        links = re.findall(r'href="([^"]+)"', page)
+        assert links
+        assert set(links) <= set(content)
+
+
+@pytest.mark.all_only
+def test_verdicts_say_what_a_plan_copies_and_until_when(three: Three) -> None:
+    """The same figures as in the decision of each plan; none for a refused cluster."""
+    rows = {row.cluster_id: row for row in three.runs[0].rows["verdicts"] if row.attempt == 1}
+    decision = json.loads(three.files[0]["fine/decision.json"])
+    assert rows["fine"].moved_bytes == decision["figures"]["moved_bytes"]["after"] > 0
+    assert rows["fine"].valid_until == datetime.fromisoformat(decision["valid_until"])
+    assert (rows["calm"].moved_bytes, rows["torn"].moved_bytes, rows["torn"].valid_until) == (0, None, None)

@@ -159,14 +159,16 @@ def check_knobs(section: str, seen: Settings, given: Settings, declared: tuple[s
 
 
 def test_single_knobs_are_declared() -> None:
-    """Only emit reads ``max_unexplained``, the price and ``plan_log_dirs``; plan reads the throttle style."""
+    """Only emit reads the price, ``max_unexplained``, ``valid_hours`` and ``plan_log_dirs``; plan reads the style."""
     for section, knob, readers in (
         ("policy", "max_unexplained", ["emit"]),
         ("policy", "cross_rack_price_per_gb", ["emit"]),
+        ("schedule", "valid_hours", ["emit"]),
+        ("schedule", "batch_kb", ["solve", "plan", "emit"]),
         ("policy", "disk_headroom", ["ingest", "validate", "snapshot", "solve", "plan", "emit"]),
         ("emit", "plan_log_dirs", ["emit"]),
         ("emit", "throttle_style", ["plan", "emit"]),
-        ("solver", "rounds", ["solve"]),
+        ("solver", "rounds", ["solve", "plan"]),
     ):
         assert [name for name in NAMES if can_read(DECLARED[name].settings, section, knob)] == readers
 
@@ -217,7 +219,7 @@ def test_a_job_that_cannot_begin_leaves_everything(spark: SparkSession, tmp_path
     assert document.is_file()
     assert store_of(run).current_rows("verdicts", "r") == []
     run_stages([SOLVE], run, Meter(spark, io.StringIO()))
-    assert [path.name for path in run.folder.iterdir()] == ["superseded-c-1"]
+    assert {path.name for path in run.folder.iterdir()} == {"superseded-c-1", "index.html", "report.css"}
     assert [(row.attempt, row.verdict) for row in store_of(run).current_rows("verdicts", "r")] == [(1, "started")]
 
 

@@ -1,17 +1,27 @@
 """Questions about a fleet of equal clusters, each with other requests: one job has planned them all."""
 
 import io
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from asking.alternatives import alternatives
+from asking.answer import answer
+from asking.ask import stored_figures
+from asking.execute_hint import job_options
 from asking.question import Question, settings_for
 from asking.run_facts import RunFacts, read_facts
 from execution.tables import Warehouse
 from optimizer.configuration import build, merge, read_toml
+from optimizer.given_knobs import given_knobs
+from optimizer.job_options import parser
 from optimizer.meter import Meter
+from optimizer.setting_checks import Problems
 from optimizer.stages.runner import STAGES, run_stages
 from optimizer.stages.stage import Run
 from setup.paths import HOME
@@ -21,41 +31,64 @@ pytestmark = pytest.mark.all_only
 
 RUN_ID = "asked"
 PLAIN = "plain"
-# What each cluster requests in its own table, and the question that requests the same of a run without requests.
+# What each cluster requests in its own table, and the question that requests the same of a run without requests: each
+# request once, alone or with others. Random requests are in tests/planning/test_policy_rules.py, without whole plans.
 REQUESTS: dict[str, tuple[dict[str, Any], Question]] = {
     "drain": ({"drain_brokers": [105]}, Question(added_to={"drain_brokers": (105,)})),
-    "two": ({"drain_brokers": [105, 107]}, Question(added_to={"drain_brokers": (105, 107)})),
-    "exclude": ({"exclude_brokers": [112]}, Question(added_to={"exclude_brokers": (112,)})),
-    "demote": ({"demote_brokers": [101]}, Question(added_to={"demote_brokers": (101,)})),
     "racks": ({"only": "racks"}, Question(only="racks")),
-    "leaders": ({"only": "leaders"}, Question(only="leaders")),
     "only_drain": (
         {"only": "drain", "drain_brokers": [105]},
         Question(added_to={"drain_brokers": (105,)}, only="drain"),
     ),
     "bytes": ({"max_moved_gb": 300.0}, Question(knobs={"policy": {"max_moved_gb": 300.0}})),
-    "moves": ({"max_moves": 40}, Question(knobs={"policy": {"max_moves": 40}})),
-    "pin": (
-        {"pins": [{"topics": "audit[.].*", "racks": ["eu-west-1a", "eu-west-1b"]}]},
-        Question(knobs={"policy": {"pins": [{"topics": "audit[.].*", "racks": ["eu-west-1a", "eu-west-1b"]}]}}),
+    "all_lists": (
+        {"drain_brokers": [105], "exclude_brokers": [103], "demote_brokers": [104, 110]},
+        Question(
+            added_to={"drain_brokers": (105,), "exclude_brokers": (103,), "demote_brokers": (104, 110)},
+        ),
     ),
-    "factor": (
-        {"replication_factors": [{"topics": "clicks.*", "factor": 2}]},
-        Question(knobs={"policy": {"replication_factors": [{"topics": "clicks.*", "factor": 2}]}}),
+    "racks_in_part": (
+        {"only": "racks", "max_moves": 3},
+        Question(only="racks", knobs={"policy": {"max_moves": 3}}),
+    ),
+    "both_limits": (
+        {"max_moved_gb": 500.0, "max_moves": 60},
+        Question(knobs={"policy": {"max_moved_gb": 500.0, "max_moves": 60}}),
+    ),
+    "pin_to_brokers": (
+        {"pins": [{"topics": "orders[.].*", "brokers": [101, 102, 103, 104, 106]}]},
+        Question(knobs={"policy": {"pins": [{"topics": "orders[.].*", "brokers": [101, 102, 103, 104, 106]}]}}),
+    ),
+    "factor_and_drain": (
+        {"drain_brokers": [105], "replication_factors": [{"topics": "audit[.].*", "factor": 2}]},
+        Question(
+            added_to={"drain_brokers": (105,)},
+            knobs={"policy": {"replication_factors": [{"topics": "audit[.].*", "factor": 2}]}},
+        ),
     ),
 }
+# Clusters whose alternatives are compared: with a limit of their own, so that "no limit" is one, and with a drain.
+WITH_ALTERNATIVES = {"bytes": 4, "drain": 3}
 
 
 @pytest.fixture(scope="module")
 def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """The bundled sample several times, as clusters of one fleet."""
     folder = tmp_path_factory.mktemp("asked")
+    return job(spark, folder, {PLAIN: {}, **{name: requests for name, (requests, _) in REQUESTS.items()}})
+
+
+def job(spark: SparkSession, folder: Path, clusters: Mapping[str, Mapping[str, Any]], options: str = "") -> Warehouse:
+    """The warehouse of a job that plans the sample under these names, each with its own requests."""
     [cluster] = read_toml(HOME / "conf" / "sample.toml")["clusters"]
-    own = {PLAIN: {}, **{name: requests for name, (requests, _) in REQUESTS.items()}}
-    content = {
+    content: dict[str, Any] = {
         "storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")},
-        "clusters": [{**cluster, "id": name, **requests} for name, requests in own.items()],
+        "clusters": [{**cluster, "id": name, **requests} for name, requests in clusters.items()],
     }
+    problems = Problems()
+    for knob in given_knobs(parser("").parse_args(shlex.split(options)), problems):
+        content = merge(content, {knob.section: {knob.knob: knob.value}})
+    problems.raise_any()
     settings = build(merge(read_toml(HOME / "conf" / "default.toml"), content))
     run_stages(STAGES, Run(spark, RUN_ID, settings, "test"), Meter(spark, io.StringIO()))
     return Warehouse(str(folder / "warehouse"))
@@ -83,3 +116,34 @@ def test_what_a_run_requested_can_be_taken_back(warehouse: Warehouse) -> None:
     """The drain is not in the facts: without it the answer is that of the cluster without requests."""
     facts, plain = (read_facts(warehouse, cluster, RUN_ID) for cluster in ("only_drain", PLAIN))
     assert requests_of(facts, Question(keep=(105,), only="")) == requests_of(plain, Question())
+
+
+def test_the_options_that_an_answer_prints_make_its_plan(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    """A job with these options has every row of the answer to the question."""
+    pins = [{"topics": "audit[.].*", "racks": ["eu-west-1a", "eu-west-1b"]}]
+    question = Question(
+        added_to={"drain_brokers": (107,), "exclude_brokers": (103,), "demote_brokers": (104,)},
+        knobs={"policy": {"disk_band": 0.1, "failover_spread": "off", "pins": pins}, "schedule": {"waves": 3}},
+    )
+    options = job_options(read_facts(warehouse, PLAIN, RUN_ID), question)
+    assert options
+    planned = job(spark, tmp_path, {PLAIN: {}}, options)
+    assert differences(warehouse, PLAIN, RUN_ID, question, planned=planned) == []
+
+
+@pytest.mark.parametrize("name", WITH_ALTERNATIVES)
+def test_alternatives_of_the_job_are_those_of_the_command(warehouse: Warehouse, name: str) -> None:
+    """Every figure of every alternative that the job has stored is that of the question of the same name."""
+    facts = read_facts(warehouse, name, RUN_ID)
+    moved_bytes = stored_figures(warehouse, facts)["moved_bytes"][1]
+    questions = alternatives(facts, moved_bytes)[1:]  # the first is the plan itself
+    asked = {
+        (question.name, figure): value
+        for question in questions
+        for figure, (_, value) in answer(facts, question, anyway=True).figures.items()
+    }
+    rows = warehouse.rows("alternatives", run_id=RUN_ID, cluster_id=name)
+    assert len(questions) == WITH_ALTERNATIVES[name]
+    assert {(row["alternative"], row["figure"]): row["value"] for row in rows} == asked

@@ -62,10 +62,14 @@ def test_wrong_use(words: list[str], message: str) -> None:
         (["--drai", "3"], "there is no option --drai (did you mean '--drain'?)"),
         (["--driver-memry=4g"], "there is no option --driver-memry (did you mean '--driver-memory'?)"),
         (["--rounds", "3"], "there is no option --rounds: give --set solver.rounds=VALUE"),
-        (["--wave", "1"], "there is no option --wave of a job: it is an option of ./ballast wave"),
+        (
+            ["--wave", "1"],
+            "there is no option --wave of a job: it is an option of ./ballast rollback and ./ballast wave",
+        ),
         (
             ["--manifest=x"],
-            "there is no option --manifest of a job: it is an option of ./ballast approve and ./ballast wave",
+            "there is no option --manifest of a job: it is an option of ./ballast approve, ./ballast revoke, "
+            "./ballast run, ./ballast rollback and ./ballast wave",
         ),
         (["--zzz"], "there is no option --zzz"),
         (["--", "--zzz"], "there is no option --zzz"),

@@ -104,10 +104,11 @@ def test_help_of_a_job(jobs: Path) -> None:
         (["show", "--run-id", "a b"], "./ballast show --run-id 'a b'"),
         (["--master", "yarn", "wave", "off", "--wave", "1"], "./ballast wave off --wave 1"),
         (["approve", "--help"], "./ballast approve --help"),
+        (["revoke", "--run-id", "r"], "./ballast revoke --run-id r"),
     ],
 )
 def test_a_command_is_refused_with_the_call_of_ballast(jobs: Path, words: list[str], remedy: str) -> None:
-    """./spark-submit.sh only submits jobs: show, approve and wave end with 2 and the right command."""
+    """./spark-submit.sh only submits jobs: show, approve, revoke and wave end with 2 and the right command."""
     result = submit(jobs, *words)
     message = f"spark-submit.sh: {words[2 if words[0] == '--master' else 0]} is a command, not a job: run {remedy}\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", message)

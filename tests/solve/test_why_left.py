@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from benchmarks.rows import partition_rows
-from optimizer.domain import Cause, Cluster, FindingCode
+from optimizer.domain import Cause, Cluster, FindingCode, LogDir
 from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.settings import ClusterInput, Policy, Schedule, Settings, Solver
 from optimizer.solve.driver import Solved, solve
+from optimizer.solve.findings.directory_findings import full_directory_findings
 from optimizer.solve.ortools.glop import OutOfTime
 from optimizer.solve.shard.shard_solver import FAILED, OUT_OF_TIME
 from tests.solve.clusters import ALONE, ID, make_brokers, make_cluster, make_partitions, pinned, with_requested_factors
@@ -136,6 +137,45 @@ def test_as_many_waves_as_it_takes_leave_nothing() -> None:
     assert fields(findings, LEFT) == set()
 
 
+def small_directories(*used: int) -> Cluster:
+    """Broker 0 is drained of 300 bytes; broker 1 has two directories of 500 bytes each that hold so many."""
+    dirs = tuple(LogDir(f"/d{d}", 500, n, 3, is_open=True) for d, n in enumerate(used))
+    brokers = replace(make_brokers([0, 1], draining=(0,)), log_dirs=((), dirs), racks_matter=False)
+    return make_cluster(
+        replace(brokers, disk_capacity_bytes=np.array([1000, 1000])), make_partitions([[0], [1]], [300, 400])
+    )
+
+
+def test_what_fits_a_broker_but_no_directory_is_left_with_its_name() -> None:
+    """Broker 1 has room for 500 bytes, each directory for 250 or 150: 300 stay."""
+    plan, findings = planned(small_directories(200, 300))
+    assert plan.placement.fleet[ID].current.tolist() == [[0], [1]]
+    assert fields(findings, LEFT, "cause", "partition") == {
+        (FindingCode.NOT_EMPTIED, Cause.NO_DIRECTORY_ROOM, 0),
+        (FindingCode.LEFT_FOR_DISK, Cause.NO_DIRECTORY_ROOM, 0),
+    }
+    (remedy,) = findings[findings["code"] == FindingCode.LEFT_FOR_DISK]["remedy"]
+    assert "a directory of broker 1 (/d0, /d1)" in remedy
+    assert planned(small_directories(100, 300))[0].placement.fleet[ID].current.tolist() == [[1], [1]]
+
+
+def test_a_directory_over_its_limit_and_one_of_unknown_size_are_named() -> None:
+    """Both before the plan; brokers with one directory have neither."""
+    brokers = replace(
+        make_brokers([0, 1, 2]),
+        log_dirs=(
+            (LogDir("/a", 100, 91, 1, is_open=True), LogDir("/b", 100, 90, 1, is_open=True)),
+            (LogDir("/a", None, 91, 1, is_open=True), LogDir("/b", 100, 90, 1, is_open=True)),
+            (LogDir("/a", 100, 99, 1, is_open=True),),
+        ),
+    )
+    found = list(full_directory_findings(brokers, headroom=0.1))
+    assert [(f.code, f.broker_id, f.amount, f.limit, dict(f.facts)) for f in found] == [
+        (FindingCode.NO_LOG_DIR_CAPACITY, None, 1, 2, {}),
+        (FindingCode.LOG_DIR_OVER, 0, 91, 90, {"log_dir": "/a"}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("error", "why", "status", "code", "words"),
     [
@@ -166,3 +206,34 @@ def test_a_shard_that_is_not_solved_is_reported(
     assert fields(findings, [FindingCode.NOT_EMPTIED, FindingCode.UNEXPLAINED], "partition") == {
         (code, row) for code in (FindingCode.NOT_EMPTIED, FindingCode.UNEXPLAINED) for row in (0, 3)
     }
+
+
+def beside_many_small() -> Cluster:
+    """Broker 0 is drained of 150 GB replicas; broker 1 has ten directories of 100 GB, broker 2 one large one."""
+    small = tuple(LogDir(f"/d{d}", 100, 0, 0, is_open=True) for d in range(10))
+    large = (LogDir("/d", 1000, 400, 1, is_open=True),)
+    brokers = replace(make_brokers([0, 1, 2], draining=(0,)), log_dirs=((), small, large), racks_matter=False)
+    brokers = replace(brokers, disk_capacity_bytes=np.array([1000, 1000, 1000]))
+    return make_cluster(brokers, make_partitions([[0], [0], [2]], [150, 150, 400]))
+
+
+def test_another_broker_takes_what_fits_no_directory() -> None:
+    """A second choice knows the largest replica that the directories of a broker take."""
+    plan, findings = planned(beside_many_small())
+    assert plan.placement.fleet[ID].current.tolist() == [[2], [2], [2]]
+    assert fields(findings, LEFT) == set()
+
+
+def crossed() -> Cluster:
+    """t0 goes to broker 1 and t1 away from it: the disk of broker 2 needs t0 first, the directories of broker 1 t1."""
+    dirs = (LogDir("/a", 100, 85, 1, is_open=True), LogDir("/b", 100, 75, 1, is_open=True))
+    brokers = replace(make_brokers([0, 1, 2]), log_dirs=((), dirs, ()), racks_matter=False)
+    brokers = replace(brokers, disk_capacity_bytes=np.array([1000, 200, 100]))
+    cluster = make_cluster(brokers, make_partitions([[2], [1], [1], [2]], [20, 20, 140, 65]))
+    return pinned(cluster, {"t0": [1], "t1": [2]}, ["t0", "t1", "x", "y"])
+
+
+def test_disks_and_directories_need_one_order() -> None:
+    """No order serves both, so at least one of two changes stays, and no directory is filled."""
+    _, findings = planned(crossed())
+    assert fields(findings, [FindingCode.LEFT_FOR_DISK], "topic")

@@ -104,3 +104,29 @@ def test_directories_are_requested_for_all_topics(monkeypatch: pytest.MonkeyPatc
         assert closed == []
     assert closed == [True]
     assert requests == [(None, 1), (None, 9)]
+
+
+def test_configs_are_requested_from_the_broker_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one request, with the names of the configs; each result keeps its own error code."""
+    requests: list[Any] = []
+
+    class Manager:
+        """Returns the number of the broker."""
+
+        async def send(self, request: Any, node_id: int) -> Any:
+            """Record the request."""
+            resources = [(kind.value, name, names) for kind, name, names in request.resources]
+            requests.append((node_id, resources, request.include_synonyms))
+            return SimpleNamespace(results=[SimpleNamespace(to_dict=lambda: {"error_code": node_id})])
+
+        def run(self, send: Any) -> Any:
+            """Wait for the response."""
+            return asyncio.run(send())
+
+    client = SimpleNamespace(_manager=Manager(), close=lambda: None)
+    monkeypatch.setattr(kafka_admin, "KafkaAdminClient", lambda **options: client)
+    with kafka_admin.connected({"bootstrap_servers": "h:1"}) as admin:
+        asking: Any = admin
+        names = {("topics", "t"): ["a", "b"], ("brokers", "7"): ("c",)}
+        assert asking.configs_at(7, names) == [{"error_code": 7}]
+    assert requests == [(7, [(2, "t", ["a", "b"]), (4, "7", ["c"])], False)]

@@ -85,7 +85,9 @@ def client_parameters(monkeypatch: pytest.MonkeyPatch, options: dict[str, str]) 
 
     def client(**given: Any) -> SimpleNamespace:
         parameters.update(given)
-        return SimpleNamespace(close=lambda: None, describe_cluster=FakeAdmin().describe_cluster)
+        known = SimpleNamespace(brokers=list, refresh_metadata=None)
+        manager = SimpleNamespace(cluster=known, run=lambda request: None)
+        return SimpleNamespace(close=lambda: None, describe_cluster=FakeAdmin().describe_cluster, _manager=manager)
 
     monkeypatch.setattr(kafka_admin, "KafkaAdminClient", client)
     kafka_live.KafkaTopology(options).reader(StructType()).partitions()

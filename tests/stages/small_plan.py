@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
-from optimizer.settings import Policy, Schedule, Settings
+from optimizer.settings import Policy, Schedule, Settings, Solver
 from optimizer.solve.certificate import gap_percent
 from optimizer.stages.stage import Run
 from optimizer.windows_setting import Window
@@ -189,6 +189,7 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
     tables: Mapping[str, Rows] = {
         "instance": instance(), "instance_brokers": instance_brokers(), "baseline": baseline(),
         "proposal": proposal(), "moves": moves(), "bounds": BOUNDS, "leader_bounds": LEADER_BOUNDS,
+        "curve": [],
         "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT, "sources": SOURCES,
         "throttles_found": FOUND, "topics": TOPICS,
         **replaced,
@@ -202,7 +203,9 @@ def settings(
     """Two waves, at most two copies each unless given otherwise."""
     schedule = Schedule(window_hours=1, throttle_mb_per_s=50, max_moves_per_wave=max_moves_per_wave, windows=windows)
     base = Settings(schedule=schedule, policy=Policy(drain_brokers=(2,), disk_headroom=disk_headroom))
-    return Settings(schedule=schedule, policy=base.policy, storage=type(base.storage)(output=output))
+    # Alternatives need the cluster in the settings; their own tests have it.
+    solver = Solver(alternatives_brokers=0)
+    return Settings(schedule=schedule, policy=base.policy, solver=solver, storage=type(base.storage)(output=output))
 
 
 def run(
@@ -213,6 +216,7 @@ def run(
 
 
 def without_network(hosts: pd.DataFrame) -> pd.DataFrame:
-    """Brokers that send and receive nothing, with networks of unknown capacity."""
+    """Brokers that send and receive nothing, with networks of unknown capacity, and unknown directories."""
     used = dict.fromkeys(("in_used_bytes_per_s", "out_used_bytes_per_s"), 0)
-    return hosts.assign(**used, in_capacity_bytes_per_s=None, out_capacity_bytes_per_s=None, captured_at=None)
+    unknown = dict.fromkeys(("in_capacity_bytes_per_s", "out_capacity_bytes_per_s", "captured_at", "log_dirs"))
+    return hosts.assign(**used, **unknown)

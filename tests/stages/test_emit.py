@@ -84,11 +84,13 @@ def test_every_file_that_the_runbook_names_exists(texts: dict[str, str]) -> None
 
 
 def test_the_report_refers_to_nothing_outside(texts: dict[str, str]) -> None:
-    """The report loads nothing and escapes what it shows."""
+    """The report loads its style sheet alone, links files of the run alone, and escapes what it shows."""
     report = texts["report.html"]
-    assert not re.search(r"(src|href)\s*=|@import|url\(|<script", report)
+    assert not re.search(r"src\s*=|@import|url\(|<script .", report)
+    links = {link for link in re.findall(r'href="([^"]*)"', report) if not link.startswith("#")}
+    assert links - texts.keys() == {"../quality/orders.html"}
     assert "Kafka&#39;s default" in report
-    assert report.count("<svg") == 15
+    assert report.count('<use href="#scale"/>') == len(small_plan.BROKERS)
 
 
 def test_the_summary_fits_a_terminal(texts: dict[str, str]) -> None:
@@ -141,6 +143,14 @@ def test_the_batches_of_the_schedule_reach_the_summary(frames: Frames, spark: Sp
     run = replace(run, settings=replace(run.settings, schedule=replace(run.settings.schedule, batch_kb=32.0)))
     documents = {row.path: row.content for row in emit.build(frames, run)["documents"].collect()}
     assert "batches of 32 kB" in " ".join(documents[f"{small_plan.CLUSTER}/summary.txt"].split())
+
+
+def test_the_validity_of_the_schedule_reaches_the_manifest(frames: Frames, spark: SparkSession) -> None:
+    """The plan expires ``[schedule] valid_hours`` after its oldest source."""
+    run = small_plan.run(spark)
+    run = replace(run, settings=replace(run.settings, schedule=replace(run.settings.schedule, valid_hours=1.5)))
+    (row,) = emit.build(frames, run)["documents"].filter("kind = 'manifest'").collect()
+    assert json.loads(row.content)["valid_until"] == "2026-10-05T03:30:00+00:00"
 
 
 def test_the_gate_refuses_a_throttle_that_lacks_a_copy(frames: Frames, spark: SparkSession) -> None:
@@ -198,8 +208,10 @@ def test_an_empty_plan_has_no_json(spark: SparkSession, frames: Frames) -> None:
     tables = {**frames, **empty, "plan_summary": summary}
     documents = emit.build(tables, run)["documents"]
     contents = {row.path.removeprefix("orders/"): row.content for row in documents.collect()}
-    assert sorted(contents) == ["manifest.json", "report.html", "runbook.md", "summary.txt"]
+    pages = ["decision.json", "manifest.json", "report.css", "report.html", "runbook.md", "summary.txt"]
+    assert sorted(contents) == pages
     assert json.loads(contents["manifest.json"])["sha256"] == {}
     assert "Nothing to do" in contents["runbook.md"]
     assert "Nothing to do" in contents["summary.txt"]
-    assert "Nothing to execute" in contents["report.html"]
+    assert "Nothing to do: no partition changes." in contents["report.html"]
+    assert "./ballast approve" not in contents["report.html"]

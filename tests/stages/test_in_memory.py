@@ -1,9 +1,12 @@
 """Plans in memory are those of the stages: tables of solve and plan, for small unusual clusters of every kind."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks.fuzz.unusual_clusters import with_directories
 from benchmarks.small_fleet import POLICIES, instance_frames, policy_fleet
 from optimizer.planning.in_memory import plan_in_memory
 from optimizer.stages.baseline import baseline
@@ -19,14 +22,23 @@ CLUSTERS = 50  # of each policy
 
 @pytest.mark.parametrize("policy", range(0, POLICIES, 2))
 def test_a_plan_in_memory_is_that_of_the_stages(spark: SparkSession, policy: int) -> None:
-    """Fifty clusters with one policy are a fleet in the stages, and single clusters in memory."""
+    """Fifty clusters with one policy are a fleet in the stages, single ones in memory. Half have directories.
+
+    With every second policy, replicas also move inside brokers.
+    """
     settings, clusters = policy_fleet(policy)
+    balanced = replace(settings.policy, balance_dirs=policy % 4 == 0, dir_band=0.3)
+    settings = replace(settings, policy=balanced)
     chosen = dict([*clusters.items()][:CLUSTERS])
+    chosen |= {name: with_directories(chosen[name], policy) for name in [*chosen][: CLUSTERS // 2]}
     run = Run(spark, "fuzz", settings, "test")
     frames = instance_frames(spark, chosen)
     for stage in (baseline, solve, plan):
-        frames |= {name: frame.localCheckpoint() for name, frame in stage.build(frames, run).items()}
+        built = stage.build(frames, run).items()
+        frames |= {name: frame.localCheckpoint() for name, frame in built if name != "alternatives"}
     stored = {name: [row.asDict(recursive=True) for row in frames[name].collect()] for name in OF_PLAN}
+    assert stored["dir_balance"]
+    assert bool(stored["dir_moves"]) == settings.policy.balance_dirs
     spark.catalog.clearCache()
     for name, cluster in chosen.items():
         instance = pd.DataFrame(cluster.partitions).assign(cluster_id=name)

@@ -261,7 +261,7 @@ def test_the_first_stages_run_twice_leave_every_table_as_it_was(spark: SparkSess
     assert versions[0] == versions[1]
     instance = store.read("instance", run_id="r1").orderBy("partition").collect()
     assert [(list(row.replicas), row.size_bytes) for row in instance] == [([1, 2], 100), ([2, 1], 300)]
-    assert (Path(run.settings.storage.output) / "r1" / "data_docs" / "index.html").is_file()
+    assert [path.suffix for path in (run.folder / "quality").iterdir()] == [".html"]
 
 
 def test_stages_write_what_the_store_says(spark: SparkSession) -> None:

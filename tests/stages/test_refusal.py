@@ -2,8 +2,10 @@
 
 import pytest
 
+from optimizer.emit.quality_causes import OF_PLACEMENTS, QUARANTINING, consequences_of
+from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.quality_figures import FigureLimit
-from optimizer.stages.validate.refusal import consequences_of
+from optimizer.stages.validate.rule import Severity
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,14 @@ from optimizer.stages.validate.refusal import consequences_of
 def test_a_consequence_is_not_a_cause(broken: set[str], consequences: set[str]) -> None:
     """Unread input may explain all other rules; a quarantined partition explains the rules about it."""
     assert consequences_of(broken) == consequences
+
+
+def test_the_listed_rules_are_those_that_quarantine() -> None:
+    """Pages are also written without Spark, so their module names the rules; a new rule belongs there too."""
+    placements = (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS)
+    assert {rule.name for rule in placements if rule.severity is Severity.ERROR} == OF_PLACEMENTS
+    rules = (*rule_table.RULES, *cross_rules.RULES)
+    assert {rule.name for rule in rules if rule.severity is Severity.ERROR} == QUARANTINING
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Validate: every kind of bad input is caught, quarantined with its reason, and refuses the run if it must."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from optimizer.emit.quality_causes import SHARE
 from optimizer.errors import QualityGateFailed
 from optimizer.settings import Metrics, Policy, Schedule, Settings, Storage
 from optimizer.stages.stage import Run
-from optimizer.stages.validate import cross_rules, great_expectations, rule_table, validate
+from optimizer.stages.validate import cross_rules, rule_table, validate
 from optimizer.stages.validate.rule import Stops
 from optimizer.windows_setting import Window
 from sources.record import Record, malformed
@@ -377,17 +379,64 @@ def test_a_bad_row_is_set_aside_with_its_reason(outcome: Outcome, name: str) -> 
     assert all(row["remedy"] and row["source"] and row["line"] > 0 for row in rows)
 
 
-def test_data_docs_show_what_failed(
-    outcome: Outcome, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each cluster has a page with its results, rendered without complaint."""
-    rows = [row for row in outcome.rows["quality_results"] if row["cluster_id"] in ("healthy", "no-sizes", "nothing")]
-    assert great_expectations.write_data_docs(rows, run_id="r1", folder=tmp_path).is_file()
-    pages = {page.name: page.read_text(encoding="utf-8") for page in (tmp_path / "validations").rglob("*.html")}
-    assert sorted(pages) == ["healthy.html", "no-sizes.html", "nothing.html"]
-    assert "partition_load.size_known" in pages["no-sizes.html"]
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]
-    assert "unexpected Exception" not in "".join(capsys.readouterr())
+@pytest.fixture(scope="module")
+def pages(outcome: Outcome) -> Path:
+    """The folder of the quality pages, with a page of an earlier attempt with more clusters."""
+    folder = outcome.run.folder / "quality"
+    folder.mkdir(parents=True)
+    (folder / "earlier.html").write_text("earlier")
+    validate.report(outcome.frames, outcome.run)
+    return folder
+
+
+def test_every_cluster_has_a_quality_page(outcome: Outcome, pages: Path) -> None:
+    """Refused clusters have one too, and their error names it; pages of other clusters stay."""
+    assert {path.name for path in pages.iterdir()} == {f"{name}.html" for name in (*CASES, "earlier")}
+    assert (pages / "earlier.html").read_text() == "earlier"
+    refused = validate.gate(outcome.frames, outcome.run)
+    assert refused
+    for name in CASES:
+        text = (pages / f"{name}.html").read_text(encoding="utf-8")
+        assert ('<p class="bad">Refused: ' in text) == (name in refused)
+        page = pages / f"{name}.html"
+        assert name not in refused or str(refused[name]).endswith(f"table quarantine, run 'r1'; results: {page}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_quality_page_has_the_figures_of_the_tables(outcome: Outcome, pages: Path, name: str) -> None:
+    """A section for each failed check, with the number of its rows in quarantine; the rest is passed or not judged."""
+    text = (pages / f"{name}.html").read_text(encoding="utf-8")
+    results = outcome.of("quality_results", name)
+    sections = {part.partition("</h2>")[0]: part for part in re.split("<h2>", text.partition("<details>")[0])[1:]}
+    failed = {row["rule"]: row for row in results if not row["success"]}
+    assert failed.keys() <= sections.keys()
+    for rule, row in failed.items():
+        broken, judged = row["unexpected_count"], row["judged_rows"]
+        number = f"{judged - broken} of {judged} row" if row["least"] and judged else row["observed"]
+        assert re.search(rf": {re.escape(number)}[a-z ]*; allowed: {re.escape(row['threshold'])}\.", sections[rule])
+    counted = Counter(row["rule"] for row in outcome.of("quarantine", name))
+    for rule in sections.keys() & counted.keys():
+        more = re.search(r"And ([\d,]+) more row", sections[rule])
+        assert sections[rule].count("<tr><td><code>") + (int(more[1]) if more else 0) == counted[rule]
+    unjudged = [row for row in results if row["success"] and row["judged_rows"] == 0]
+    [not_judged], [passed] = (re.findall(rf"<h2>{name} \((\d+)\)", text) for name in ("Not judged", "Passed"))
+    assert int(not_judged) >= len(unjudged) > 0
+    assert len(failed) + int(not_judged) + int(passed) == len(results)
+    folded = text.partition("<details>")[2]
+    assert [row["rule"] for row in unjudged if f"<td>{row['rule']}" in folded] == []
+
+
+def test_a_quality_page_shows_rows_that_only_a_parser_or_a_figure_counts(pages: Path) -> None:
+    """Lines that were not read, and rows of every rule that count in the share."""
+    text = (pages / "cut-in-half.html").read_text(encoding="utf-8")
+    readable, share = (text.partition(f"<h2>{rule}</h2>")[2].partition("</section>")[0] for rule in ("readable", SHARE))
+    assert "8 rows could not be used as given" in readable
+    assert "<code>cut-in-half.txt:3</code></td><td>expected sizes: invalid JSON: Expecting value" in readable
+    assert "And 3 more rows in table" in readable
+    assert "<code>cut-in-half.txt:3</code>" in share
+    text = (pages / "repeated-broker.html").read_text(encoding="utf-8")
+    assert "t-1: replicas [2,3,2] name a broker twice" in text
+    assert "Another failed check may be the cause" in text.partition(f"<h2>{SHARE}</h2>")[2].partition("</section>")[0]
 
 
 def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:

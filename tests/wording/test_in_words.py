@@ -93,3 +93,42 @@ def test_a_shard_says_what_became_of_its_replicas() -> None:
     )
     last = Finding(FindingCode.SHARD_OUT_OF_TIME, "after", facts={**facts, "is_last_round": True})
     assert in_words(last).detail == "a shard of 40 brokers ran out of time; its replicas stay where they are: killed"
+
+
+GB = 10**9
+BANDS: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {"amount": 90 * GB, "limit": 80 * GB, "cause": Cause.STEPS_TOO_LARGE},
+        "/a holds 90.00 GB after the plan, 10.00 GB above its band, which ends at 80.00 GB; each replica that could "
+        "move would bring a directory outside its band on the other side",
+        "raise [policy] dir_band, or execute the plan and run again",
+    ),
+    (
+        {"amount": 10 * GB, "limit": 15 * GB, "cause": Cause.NO_DIRECTORY_ROOM},
+        "/a holds 10.00 GB after the plan, 5.00 GB below its band, which begins at 15.00 GB; no directory of the "
+        "broker has room for a replica that could move",
+        "free space in the directories of this broker, lower [policy] disk_headroom, or add disk",
+    ),
+    (
+        {"amount": 90 * GB, "limit": 80 * GB},
+        "/a holds 90.00 GB after the plan, 10.00 GB above its band, which ends at 80.00 GB",
+        "raise [policy] dir_band, or execute the plan and run again",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "detail", "remedy"), BANDS)
+def test_a_directory_outside_its_band_says_by_how_much(given: dict[str, Any], detail: str, remedy: str) -> None:
+    """Above or below, with the cause if it is known."""
+    finding = Finding(FindingCode.DIR_BAND, "after", broker_id=3, **given, facts={"log_dir": "/a"})
+    assert in_words(finding) == ("broker 3 /a", detail, remedy)
+
+
+def test_a_broker_whose_directories_stay_says_why() -> None:
+    """The finding has no facts."""
+    finding = Finding(FindingCode.DIRS_NOT_BALANCED, "both", broker_id=3, cause=Cause.FAILED_DIRECTORY)
+    assert in_words(finding) == (
+        "broker 3 log directories",
+        "they are not balanced: one of them has failed or is cordoned",
+        "repair the disk, or delete the broker's config cordoned.log.dirs; then plan again",
+    )

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from optimizer.cluster_policy import DRAIN, LEADERS, RACKS, ClusterPolicy
+from optimizer.cluster_policy import DIRS, DRAIN, LEADERS, RACKS, ClusterPolicy
 from optimizer.domain import NOT_LIVE, PLACEMENT_RULE, Cause
 from optimizer.planning.arrays import replica_matrix, to_brokers
 from optimizer.planning.policy.topics import by_topic, pinned_brokers, requested_factor
@@ -214,6 +214,8 @@ def _mobility(partitions: pd.DataFrame, was_free: pd.Series, hosts: pd.DataFrame
         return fixed.mask(was_free & _breaks_racks(partitions, hosts), "racks_only")
     if requests.only == LEADERS:
         return fixed.mask(was_free, "order_only")
+    if requests.only == DIRS:
+        return fixed
     first = partitions["replicas"].map(lambda listed: int(listed[0]))
     return fixed.mask(was_free & first.isin(requests.demote_brokers), "order_only")
 

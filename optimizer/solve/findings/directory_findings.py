@@ -1,4 +1,6 @@
-"""Log directories that Kafka would fill: a broker puts a new replica in the directory with the fewest logs.
+"""Log directories: those that are over their limit, and those that Kafka alone would fill.
+
+A broker puts a new replica in the directory with the fewest logs.
 
 References
 ----------
@@ -63,10 +65,34 @@ def _freed(partitions: Partitions, log_dirs: Sequence[Sequence[str]], leaving: B
 
 def _finding(broker_id: int, log_dir: LogDir, sizes: Ints, freed: int, headroom: float) -> Iterator[Finding]:
     """A finding if the arriving replicas need more space than there is, even after others have left."""
-    if log_dir.capacity_bytes is None:
+    limit = log_dir.limit_bytes(headroom)
+    if limit is None:
         return
-    room = max(0, int(log_dir.capacity_bytes * (1 - headroom)) - log_dir.used_bytes + freed)
+    room = max(0, limit - log_dir.used_bytes + freed)
     arriving = int(sizes.sum())
     if arriving > room:
         facts = {"log_dir": log_dir.path, "replicas": len(sizes)}
         yield Finding(FindingCode.LOG_DIR_FILLS, "after", broker_id=broker_id, amount=arriving, limit=room, facts=facts)
+
+
+def full_directory_findings(brokers: Brokers, *, headroom: float) -> Iterator[Finding]:
+    """Directories over their limit before the plan, on brokers with several; and one finding if capacities are unknown.
+
+    Parameters
+    ----------
+    headroom : float
+        Share of a directory that must stay free.
+    """
+    several = [(int(brokers.ids[b]), dirs) for b, dirs in enumerate(brokers.log_dirs) if len(dirs) > 1]
+    known = sum(all(log_dir.capacity_bytes for log_dir in dirs) for _, dirs in several)
+    if known < len(several):
+        yield Finding(FindingCode.NO_LOG_DIR_CAPACITY, "both", amount=known, limit=len(several))
+    for broker_id, dirs in several:
+        for log_dir in dirs:
+            limit = log_dir.limit_bytes(headroom)
+            if limit is not None and log_dir.used_bytes > limit:
+                facts = {"log_dir": log_dir.path}
+                amount = log_dir.used_bytes
+                yield Finding(
+                    FindingCode.LOG_DIR_OVER, "before", broker_id=broker_id, amount=amount, limit=limit, facts=facts
+                )

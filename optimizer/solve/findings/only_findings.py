@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optimizer.cluster_policy import DEMOTE, DRAIN, LEADERS, RACKS, ClusterPolicy
+from optimizer.cluster_policy import DEMOTE, DIRS, DRAIN, LEADERS, RACKS, ClusterPolicy
 from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
 from optimizer.solve.findings.finding import Finding
 
@@ -25,6 +25,7 @@ _REQUESTED_BY = {
     RACKS: FindingCode.RACK_SPREAD,
     LEADERS: FindingCode.LEADER_BAND,
     DEMOTE: None,
+    DIRS: None,
 }
 
 
@@ -79,7 +80,7 @@ def _on_brokers(cluster_policy: ClusterPolicy, brokers: Brokers, final: Ints) ->
     if cluster_policy.only != DRAIN and held.any():
         yield "drain_brokers", int(held.sum()), {"brokers": brokers.ids[held > 0].tolist()}
     led = np.bincount(final[:, 0], minlength=len(brokers)) * np.isin(brokers.ids, cluster_policy.demote_brokers)
-    if cluster_policy.only in (DRAIN, RACKS) and led.any():
+    if cluster_policy.only in (DRAIN, RACKS, DIRS) and led.any():
         yield "demote_brokers", int(led.sum()), {"brokers": brokers.ids[led > 0].tolist()}
 
 

@@ -21,15 +21,19 @@ from optimizer.solve.rules.urgency import BALANCE, urgency
 
 @dataclass
 class _Room:
-    """Remaining space: bytes on each disk, (B,); replicas of each topic on each broker; bytes and copies to make."""
+    """Remaining space: bytes on each disk, (B,); replicas of each topic on each broker; bytes and copies to make.
+
+    ``most_bytes`` is the largest replica that each broker takes, (B,).
+    """
 
     disk: Floats
     by_topic: dict[str, Ints]
     copies: Ints
+    most_bytes: Floats
 
     def for_replica(self, topic: str, size_bytes: int) -> Floats:
         """Bytes that each broker may still take, (B,); 0 if it has no space for such a replica."""
-        has_room = self.disk >= max(size_bytes, 1)
+        has_room = (self.disk >= max(size_bytes, 1)) & (self.most_bytes >= size_bytes)
         return np.where(has_room & (self.by_topic[topic] > 0) if topic in self.by_topic else has_room, self.disk, 0)
 
     def most_copies(self, size_bytes: int) -> int:
@@ -90,6 +94,7 @@ def second_choices(
     room_bytes: Floats,
     allowed: Ints,
     frees_disk: bool,
+    most_bytes: Floats | None = None,
 ) -> tuple[Ints, Bools]:
     """Lists of the changed partitions, (P, W), and the partitions that are still not fully repaired, (P,).
 
@@ -106,11 +111,15 @@ def second_choices(
         Bytes and replicas that may still be copied.
     frees_disk : bool
         Try again with the space that the second choices themselves free, as long as that repairs something.
+    most_bytes : (B,) float64, optional
+        The largest replica that the log directories of each broker take; any by default.
     """
     lists = np.where(kept[:, None], planned, partitions.replicas)
     held_back = ~kept
     rules = _rules(brokers, partitions)
-    room = _Room(room_bytes.copy(), _room_by_topic(len(brokers), partitions, unchanged, lists), allowed.copy())
+    by_topic = _room_by_topic(len(brokers), partitions, unchanged, lists)
+    most_bytes = np.full(len(brokers), np.inf) if most_bytes is None else most_bytes
+    room = _Room(room_bytes.copy(), by_topic, allowed.copy(), most_bytes)
     length = (partitions.replicas >= 0).sum(axis=1)
     repairable = np.isin(partitions.mobility, (FREE, FORCED_ONLY, RACKS_ONLY)) & (
         partitions.replication_factor == length
@@ -119,6 +128,7 @@ def second_choices(
     freed = _replace_lists(brokers, partitions, rules, room, lists, held_back, may_replace=urgent)
     while frees_disk and freed.any():
         room.disk += freed
+        room.most_bytes = room.most_bytes + freed  # at most: these replicas may leave several directories
         freed = _replace_lists(brokers, partitions, rules, room, lists, held_back, may_replace=urgent)
     return lists, held_back
 

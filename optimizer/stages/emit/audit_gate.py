@@ -64,10 +64,11 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     waves = _texts(files, "reassignment", lambda wave: wave != WHOLE_PLAN)
     whole = _texts(files, "reassignment", lambda wave: wave == WHOLE_PLAN)
     rollback = _texts(files, "rollback", lambda wave: wave == WHOLE_PLAN)
-    all_rollbacks = _texts(files, "rollback", lambda _: True)
+    dir_moves = _texts(files, "dir_moves", lambda _: True)
+    back = [text for kind in ("rollback", "rollback_dir_moves") for text in _texts(files, kind, lambda _: True)]
     refusals = [
-        *_refusals(brokers, partitions, [*whole, *waves], "plan"),
-        *_refusals(brokers, partitions, all_rollbacks, "rollback"),
+        *_refusals(brokers, partitions, [*whole, *waves, *dir_moves], "plan"),
+        *_refusals(brokers, partitions, back, "rollback"),
     ]
     messages = list(dict.fromkeys(refusals))
     limits = replace(audit_limits(settings, cluster_id), max_unexplained=settings.policy.max_unexplained)
@@ -79,6 +80,7 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
         rollback=rollback or None,
         limits=limits,
         claims=_claims(FigureRow.of(tables["plan_summary"])),
+        dir_moves=dir_moves,
     )
     of_files = audit_files(brokers=brokers, partitions=partitions, limits=limits, files=files)
     try:
@@ -92,7 +94,8 @@ def audit_cluster(group: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
 def gate(frames: Frames, run: Run) -> Refusals:
     """Clusters whose documents fail the audit, or that Kafka's tool would refuse."""
     audited = {name: frames[name] for name in ("instance", "instance_brokers", "plan_summary")}
-    audited["documents"] = frames["documents"].filter("kind NOT IN ('runbook', 'report', 'summary', 'manifest')")
+    not_audited = "'runbook', 'report', 'summary', 'manifest', 'sums'"
+    audited["documents"] = frames["documents"].filter(f"kind NOT IN ({not_audited})")
     settings = run.settings
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:

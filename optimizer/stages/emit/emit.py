@@ -6,21 +6,21 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pyspark.sql import functions as F
 
-from optimizer import folders
 from optimizer.declared import DECLARED
 from optimizer.domain import REORDERED
 from optimizer.emit import rows
 from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.decision_text import NAME as DECISION
 from optimizer.emit.documents import documents
 from optimizer.emit.goals import NOT_REACHED
 from optimizer.emit.manifest import NAME as MANIFEST
 from optimizer.emit.requested import requested_of
+from optimizer.folders import write_cluster
 from optimizer.planning.late_waves import MOMENTS
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import Settings
@@ -33,7 +33,16 @@ from schemas.planning import INSTANCE
 from schemas.spark import conform, schema_of
 
 Rows = Iterable[Mapping[str, Any]]
-__all__ = ["build", "gate", "has_reassignment", "manifest_hash_and_missed_goals", "publish", "written_paths"]
+__all__ = [
+    "build",
+    "decision_of_cluster",
+    "gate",
+    "has_reassignment",
+    "manifest_sha256",
+    "missed_in_words",
+    "publish",
+    "written_paths",
+]
 
 
 def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
@@ -44,7 +53,10 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         run_id=host["run_id"],
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
-        copy_bytes_per_s=max((wave.copy_bytes_per_s or requested_rate for wave in waves), default=requested_rate),
+        copy_bytes_per_s=max(
+            (wave.copy_bytes_per_s or requested_rate for wave in waves if not wave.inside_brokers),
+            default=requested_rate,
+        ),
         changed=rows.PlanRow.of(_with_codes(tables["plan"], tables["moves"])),
         moves=rows.MoveRow.of(tables["moves"]),
         waves=waves,
@@ -62,6 +74,15 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         requested=requested_of(settings, host["cluster_id"]),
         cross_rack_price_per_gb=settings.policy.cross_rack_price_per_gb,
         batch_kb=settings.schedule.batch_kb,
+        rack_flow=rows.RackFlowRow.of(tables["rack_flow"]),
+        broker_waves=rows.BrokerWaveRow.of(tables["broker_waves"]),
+        alternatives=rows.AlternativeRow.of(tables["alternatives"]),
+        curve=rows.CurveRow.of(tables["curve"]),
+        directories=rows.DirectoryRow.of(tables["dir_balance"]),
+        dir_moves=rows.DirMoveRow.of(tables["dir_moves"]),
+        disk_headroom=settings.policy.disk_headroom,
+        window_hours=settings.schedule.window_hours,
+        valid_hours=settings.schedule.valid_hours,
     )
 
 
@@ -107,9 +128,10 @@ def build(inputs: Frames, run: Run) -> Frames:
     changed = changed.join(topic_ids, ["cluster_id", "topic"], "left")
     sources = inputs["sources"].withColumn("captured_at", F.unix_seconds("captured_at"))
     waves = inputs["waves"].withColumns({name: F.unix_seconds(name) for name in MOMENTS})
-    prepared = ("plan", "instance", "sources", "topics", "waves")
+    dir_moves = inputs["dir_moves"].join(topic_ids, ["cluster_id", "topic"], "left")
+    prepared = ("plan", "instance", "sources", "topics", "waves", "dir_moves")
     unchanged = {name: inputs[name] for name in DECLARED["emit"].reads if name not in prepared}
-    used = {**unchanged, "plan": changed, "sources": sources, "waves": waves}
+    used = {**unchanged, "plan": changed, "sources": sources, "waves": waves, "dir_moves": dir_moves}
     settings, code_version = run.settings, run.code_version
 
     def of_cluster(group: pd.DataFrame) -> pd.DataFrame:
@@ -119,33 +141,34 @@ def build(inputs: Frames, run: Run) -> Frames:
     return {"documents": conform(rows_of_documents, DOCUMENTS)}
 
 
-def _write_cluster(folder: Path, cluster_id: str, rows: Iterable[Any]) -> None:
-    unfinished = folders.partial(folder, cluster_id)
-    for row in rows:
-        target = unfinished / Path(row.path).relative_to(cluster_id)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(row.content, encoding="utf-8", newline="\n")
-    folders.publish(unfinished, folder / cluster_id)
-
-
 def publish(frames: Frames, run: Run) -> None:
     """Write the documents below ``<output>/<run_id>/<cluster_id>``; a cluster's folder appears complete."""
     rows = frames["documents"].repartition(1).sortWithinPartitions("cluster_id", "path").toLocalIterator()
     for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
-        _write_cluster(run.folder, cluster_id, of_cluster)
+        write_cluster(run.folder, cluster_id, ((row.path, row.content) for row in of_cluster))
 
 
 def has_reassignment(run: Run, cluster_id: str) -> bool:
     """Whether the published plan of a cluster has anything to execute."""
-    return any((run.folder / cluster_id).rglob("reassignment*.json"))
+    names = ("reassignment*.json", "dir-moves.json")
+    return any(path for name in names for path in (run.folder / cluster_id).rglob(name))
 
 
-def manifest_hash_and_missed_goals(run: Run, cluster_id: str) -> tuple[str, str | None]:
-    """SHA-256 of the published manifest, which approvals name, and the goals not reached; None if all are reached."""
-    manifest = (run.folder / cluster_id / MANIFEST).read_bytes()
-    missed = [f"{goal['name']}: {goal['detail']}" for goal in json.loads(manifest)["goals"] if not goal["is_reached"]]
-    reason = f"{NOT_REACHED}: {'; '.join(missed)}" if missed else None
-    return hashlib.sha256(manifest).hexdigest(), reason
+def decision_of_cluster(run: Run, cluster_id: str) -> dict[str, Any]:
+    """The published ``decision.json`` of a cluster."""
+    decision: dict[str, Any] = json.loads((run.folder / cluster_id / DECISION).read_bytes())
+    return decision
+
+
+def manifest_sha256(run: Run, cluster_id: str) -> str:
+    """SHA-256 of the published manifest, which approvals name."""
+    return hashlib.sha256((run.folder / cluster_id / MANIFEST).read_bytes()).hexdigest()
+
+
+def missed_in_words(decision: Mapping[str, Any]) -> str | None:
+    """The goals that a plan does not reach; None if it reaches all."""
+    missed = [f"{goal['name']}: {goal['detail']}" for goal in decision["goals"] if not goal["is_reached"]]
+    return f"{NOT_REACHED}: {'; '.join(missed)}" if missed else None
 
 
 def written_paths(run: Run, clusters: Iterable[str]) -> str:

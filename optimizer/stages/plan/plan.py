@@ -1,5 +1,5 @@
-"""Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, rack_flow, broker_waves, throttles,
-broker_balance, plan_summary, exposure, wave_findings."""
+"""Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, rack_flow, broker_waves, dir_balance, dir_moves,
+throttles, broker_balance, plan_summary, exposure, wave_findings, alternatives."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -19,6 +19,8 @@ from optimizer.planning.throttle_rows import COLUMNS as ENTRY_COLUMNS
 from optimizer.planning.throttle_rows import throttle_rows
 from optimizer.planning.wave_rows import schedule_cluster, wave_rows
 from optimizer.settings import Settings
+from optimizer.stages.plan.alternatives_table import alternatives_table
+from optimizer.stages.plan.dir_move_tables import dir_move_tables
 from optimizer.stages.plan.exposure_tables import exposure_tables
 from optimizer.stages.plan.flow_tables import flow_tables
 from optimizer.stages.plan.summary_table import summary_table
@@ -26,8 +28,11 @@ from optimizer.stages.shared.throttles_found import with_previous
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import CLUSTER_RUN, PARTITION
 from schemas.output import (
+    ALTERNATIVES,
     BROKER_BALANCE,
     BROKER_WAVES,
+    DIR_BALANCE,
+    DIR_MOVES,
     EXPOSURE,
     PLAN,
     PLAN_SUMMARY,
@@ -51,7 +56,7 @@ _BASE = T.StructType(
 )
 # Changed rows of ``plan``, with columns that the throttle rates need, and those that ``exposure`` needs.
 _SCHEDULED = T.StructType(
-    [field for field in _BASE if field.name in (*PLAN.names, *TIMES, *EXPOSED, "in_sync_followers")]
+    [field for field in _BASE if field.name in (*PLAN.names, *TIMES, *EXPOSED, "in_sync_followers", "log_dirs")]
 )
 _ENTRIES = struct_of(column for column in THROTTLES.columns if column.name in ENTRY_COLUMNS)
 _MEASURED = T.StructType(
@@ -121,14 +126,26 @@ def build(inputs: Frames, run: Run) -> Frames:
     plan = base.filter("NOT is_changed").select(*PLAN.names)
     exposed = [frame.select("cluster_id", "run_id", *EXPOSED) for frame in (base.filter("NOT is_changed"), scheduled)]
     exposed_tables = exposure_tables(exposed[0].unionByName(exposed[1]), inputs["instance_brokers"], run.settings)
+    wave_findings = exposed_tables["wave_findings"]
+    moved = dir_move_tables(
+        base,
+        hosts,
+        {
+            **{"waves": waves, "throttles": throttles, "wave_findings": wave_findings},
+            "dir_balance": flows["dir_balance"],
+        },
+        [cluster.id for cluster in run.settings.clusters],
+        run.settings,
+    )
+    waves, throttles, wave_findings = (moved[name] for name in ("waves", "throttles", "wave_findings"))
     summary = summary_table(
         base.groupBy(*CLUSTER_RUN).agg(*(F.sum(name).alias(name) for name in TOTALS)),
         {
             **{name: inputs[name] for name in ("bounds", "leader_bounds", "findings")},
             **{"measured": measured, "waves": waves, "exposure": exposed_tables["exposure"]},
+            **{name: moved[name] for name in ("dir_balance", "dir_moves")},
         },
     )
-    wave_findings = exposed_tables["wave_findings"]
     if run.settings.schedule.windows:
         wave_findings = wave_findings.unionByName(_late(waves))
     return {
@@ -136,11 +153,14 @@ def build(inputs: Frames, run: Run) -> Frames:
         "waves": conform(waves, WAVES),
         "rack_flow": conform(flows["rack_flow"], RACK_FLOW),
         "broker_waves": conform(flows["broker_waves"], BROKER_WAVES),
+        "dir_balance": conform(moved["dir_balance"], DIR_BALANCE),
+        "dir_moves": conform(moved["dir_moves"], DIR_MOVES),
         "throttles": conform(with_previous(throttles, inputs["throttles_found"]), THROTTLES),
         "broker_balance": conform(measured, BROKER_BALANCE),
         "plan_summary": conform(summary, PLAN_SUMMARY),
         "exposure": conform(exposed_tables["exposure"], EXPOSURE),
         "wave_findings": conform(wave_findings, WAVE_FINDINGS),
+        "alternatives": conform(alternatives_table(base, hosts, run.settings), ALTERNATIVES),
     }
 
 

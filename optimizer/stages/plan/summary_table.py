@@ -29,10 +29,10 @@ def summary_table(totals: DataFrame, frames: Frames) -> DataFrame:
     totals : DataFrame
         ``compared_lists.TOTALS`` of each cluster.
     frames : mapping
-        ``measured`` (rows of ``balance_rows.COLUMNS``), ``bounds``, ``leader_bounds``, ``waves``, ``exposure`` and
-        ``findings``.
+        ``measured`` (rows of ``balance_rows.COLUMNS``), ``bounds``, ``leader_bounds``, ``waves``, ``exposure``,
+        ``dir_balance``, ``dir_moves`` and ``findings``.
     """
-    names = ("measured", "bounds", "leader_bounds", "waves", "exposure")
+    names = ("measured", "bounds", "leader_bounds", "waves", "exposure", "dir_balance", "dir_moves")
     unexplained = frames["findings"].filter(F.col("code") == FindingCode.UNEXPLAINED.value).select(*CLUSTER_RUN)
     by_cluster = _collect({"totals": totals, "unexplained": unexplained, **{name: frames[name] for name in names}})
     rows: Rows = []

@@ -62,6 +62,7 @@ _LEFT_PARTITION = (
     .add("partition", T.IntegerType())
     .add("is_left", T.BooleanType())
     .add("second", T.ArrayType(T.IntegerType()))
+    .add("full_broker", T.IntegerType())
 )
 # One row for each cluster: the rows of each table, and the partitions that no order of copies has disk space for.
 _CLUSTER_ROW = T.StructType(

@@ -1,9 +1,8 @@
-"""Great Expectations: suites over judged rows, a result for every expectation, and Data Docs."""
+"""Great Expectations: suites over judged rows, and a result for every expectation."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -169,7 +168,7 @@ def _figure_result(result: Any, figure: FigureLimit, row: pd.DataFrame) -> dict[
         "observed": "not judged" if pd.isna(value) else f"{value:.6g}" if isinstance(value, float) else str(value),
         "threshold": figure.threshold,
         "unexpected_count": int(result.result["unexpected_count"]),
-        "judged_rows": None,
+        "judged_rows": 0 if pd.isna(value) else None,
         "least": figure.least,
         "most": figure.most,
         "remedy": figure.remedy,
@@ -186,89 +185,3 @@ def _validate(source: Any, frame: Any, expectations: list[Any]) -> Any:
     batches = source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("whole")
     suite = gx.ExpectationSuite(name=source.name, expectations=expectations)
     return batches.get_batch({"dataframe": frame}).validate(suite, result_format=_COUNTS).results
-
-
-def write_data_docs(results: Sequence[Mapping[str, Any]], *, run_id: str, folder: Path) -> Path:
-    """Render stored results (rows of ``quality_results``) as Great Expectations' Data Docs; return the index page."""
-    context = _context()
-    backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.resolve())}
-    index = {"class_name": "DefaultSiteIndexBuilder"}
-    site = {
-        "class_name": "SiteBuilder",
-        "store_backend": backend,
-        "site_index_builder": index,
-        "show_how_to_buttons": False,
-    }
-    context.add_data_docs_site(site_name="quality", site_config=site)
-    clusters = sorted({row["cluster_id"] for row in results})
-    for cluster in clusters:
-        _store_result(context, cluster, [row for row in results if row["cluster_id"] == cluster], run_id)
-    context.build_data_docs(site_names=["quality"])
-    return folder / "index.html"
-
-
-def _store_result(context: Any, cluster: str, rows: Sequence[Mapping[str, Any]], run_id: str) -> None:
-    from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult, RunIdentifier
-    from great_expectations.data_context.types.resource_identifiers import (
-        ExpectationSuiteIdentifier,
-        ValidationResultIdentifier,
-    )
-    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
-
-    # A fixed time, so that two runs of the same input give the same pages.
-    run = RunIdentifier(run_name=run_id, run_time="1970-01-01T00:00:00+00:00")
-    outcomes = [
-        ExpectationValidationResult(
-            success=row["success"],
-            expectation_config=ExpectationConfiguration(
-                type=row["expectation"],
-                kwargs={"column": f"{row['table_name']}.{row['rule']}", **_limits(row)},
-                meta={"notes": row["remedy"]},
-                severity=row["severity"],
-            ),
-            result=_counts(row),
-            meta={},
-            exception_info={"raised_exception": False, "exception_message": None, "exception_traceback": None},
-        )
-        for row in rows
-    ]
-    passed = sum(row["success"] for row in rows)
-    validation = ExpectationSuiteValidationResult(
-        success=passed == len(rows),
-        results=outcomes,
-        suite_name=cluster,
-        statistics={
-            "evaluated_expectations": len(rows),
-            "successful_expectations": passed,
-            "unsuccessful_expectations": len(rows) - passed,
-            "success_percent": 100 * passed / len(rows),
-        },
-        meta={"run_id": run, "cluster_id": cluster},
-    )
-    key = ValidationResultIdentifier(
-        expectation_suite_identifier=ExpectationSuiteIdentifier(cluster), run_id=run, batch_identifier=cluster
-    )
-    context.validation_results_store.set(key, validation)
-
-
-def _counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts that the pages show for a result; a figure counts as one row."""
-    judged_rows = 1 if row["judged_rows"] is None else row["judged_rows"]
-    share = 100 * row["unexpected_count"] / max(judged_rows, 1)
-    return {
-        "observed_value": row["observed"],
-        "element_count": judged_rows,
-        "unexpected_count": row["unexpected_count"],
-        "unexpected_percent": share,
-        "unexpected_percent_total": share,
-        "missing_count": 0,
-        "missing_percent": 0.0,
-        "partial_unexpected_list": [],
-    }
-
-
-def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
-    if row["judged_rows"] is not None:
-        return {"value_set": [f"true ({row['threshold']})"]}
-    ends = {"min_value": row["least"], "max_value": row["most"]}
-    return {name: f"{end:g}" for name, end in ends.items() if end is not None}

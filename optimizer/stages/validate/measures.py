@@ -6,8 +6,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from optimizer.emit.quality_causes import UNREAD_RULES
 from optimizer.settings import Settings
-from optimizer.stages.validate.quality_figures import UNREAD_RULES
 from schemas.spark import small_frame
 
 _CLUSTER = ["cluster_id"]

@@ -2,19 +2,13 @@
 
 from dataclasses import dataclass
 
+from optimizer.emit.quality_causes import SHARE
 from optimizer.settings import Settings
 from optimizer.stages.validate.rule import Standing
-from sources.record import NOT_STATE, TOOL_ERROR, TWO_ANSWERS, UNREADABLE_FILE
 
 _MISFIT = 5.0  # largest factor between two sources that should agree
 _HARDLY_USED = 0.001  # least used share of the capacities: below it one of the two has a wrong unit
-# Rules of the quarantine about unread input, by the figure that counts their rows; ``_UNREAD`` has the remedies.
-UNREAD_RULES = {
-    "unreadable_files": UNREADABLE_FILE,
-    "tool_errors": TOOL_ERROR,
-    "wishes": NOT_STATE,
-    "contradicting_answers": TWO_ANSWERS,
-}
+# Remedies for unread input, by the figure that counts its rows.
 _UNREAD = {
     "unreadable_files": (
         "give the files complete, or remove them from the folder, or name them in [quality] allow_unreadable_files"
@@ -22,13 +16,6 @@ _UNREAD = {
     "tool_errors": "run the tool again: it failed before its output was complete",
     "wishes": "give the state of the cluster: kafka-topics.sh --describe and kafka-reassign-partitions.sh --list",
     "contradicting_answers": "keep only the newest answer of kafka-reassign-partitions.sh --list in the file",
-}
-# Figures that count broken rows of a rule; the rule itself does not refuse the run.
-FIGURES_OF_RULES = {
-    "log_is_described": "undescribed_partitions",
-    "configured_topic_described": "undescribed_topics",
-    "log_is_placed": "misplaced_partitions",
-    "replica_has_log": "misplaced_partitions",
 }
 _ALWAYS_ALLOWED = 2  # partitions that may differ in any cluster: topics are created or deleted between two tools
 _CONTRADICTING = (
@@ -150,7 +137,7 @@ def figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ...]:
             message="no list of brokers was given: every broker counts as alive, without a rack",
         ),
         FigureLimit(
-            "quarantined_share",
+            SHARE,
             "quarantine",
             True,
             "correct the rows of severity error in the table quarantine, or raise [quality] max_quarantined_share",

@@ -1,15 +1,13 @@
 """The message about input data that can't be used: unread input, then each cause, then possible consequences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from optimizer.stages.validate import cross_rules, rule_table
-from optimizer.stages.validate.quality_figures import FIGURES_OF_RULES, UNREAD_RULES
-from optimizer.stages.validate.rule import Severity
+from optimizer.emit.quality_causes import FIGURES_OF_RULES, SHARE, consequences_of
 from optimizer.units import agree, plural
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
@@ -19,41 +17,10 @@ _LACKING = {"size_known": "no size", "rates_known": "no rates"}
 _NAMED = 20  # partitions in such a line; the quarantine has them all
 # Lines and files that were not read. A file of an unknown kind is only a warning, but may be the missing input.
 _UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
-_SHARE = "quarantined_share"
-# Rules that quarantine a partition: then the partition is missing, and other rules about it may break.
-_OF_PLACEMENTS = frozenset(
-    rule.name for rule in (*rule_table.PLACEMENTS, *rule_table.SNAPSHOTS) if rule.severity is Severity.ERROR
-)
-_OF_LOST_PARTITIONS = frozenset(
-    {
-        _SHARE,
-        "all_partitions_described",
-        "no_partition_missing",
-        "load_of_known_partition",
-        "metrics_of_known_partition",
-        "undescribed_partitions",
-        "misplaced_partitions",
-        "partitions",
-    }
-)
-# Rules that may be broken only because a file, or a part of it, was not read.
-_OF_UNREAD = _OF_LOST_PARTITIONS - {"misplaced_partitions"} | {
-    "size_known",
-    "rates_known",
-    "size_coverage_by_rates",
-    "rate_coverage_by_bytes",
-    "undescribed_topics",
-    "unlisted_is_silent",
-    "rack_known",
-}
-# Rules that quarantine rows, which count in the share.
-_QUARANTINING = frozenset(
-    rule.name for rule in (*rule_table.RULES, *cross_rules.RULES) if rule.severity is Severity.ERROR
-)
 Row = Mapping[str, Any]
 
 
-def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[str, str]:
+def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: Callable[[str], str]) -> dict[str, str]:
     """The message of each refused cluster.
 
     Parameters
@@ -61,8 +28,8 @@ def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[
     quarantine : DataFrame
     failed : sequence of rows
         Failed critical rows of ``quality_results``, by cluster, table and rule.
-    end : str
-        Last line: where the details are.
+    end : callable
+        ``end(cluster_id)`` is the last line of a message: where the details are.
     """
     rules: dict[str, list[Row]] = {}
     for row in failed:
@@ -77,18 +44,8 @@ def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: str) -> dict[
         lines = [_describe_cause(row, examples.get((cluster, row["rule"]), [])) for row in causes]
         if consequences:
             lines.append(f"- cluster {cluster}: these may be consequences: {', '.join(sorted(consequences))}")
-        texts[cluster] = "\n".join([head, *unread.get(cluster, []), *lines, end])
+        texts[cluster] = "\n".join([head, *unread.get(cluster, []), *lines, end(cluster)])
     return texts
-
-
-def consequences_of(broken: set[str]) -> set[str]:
-    """Broken rules that may be consequences: of input that was not read, or of quarantined rows."""
-    not_read = broken & set(UNREAD_RULES)
-    if not_read:
-        return broken & _OF_UNREAD
-    if broken & _OF_PLACEMENTS:
-        return broken & _OF_LOST_PARTITIONS
-    return broken & {_SHARE} if broken & _QUARANTINING else set()
 
 
 def _unread(quarantine: DataFrame) -> dict[str, list[str]]:
@@ -134,7 +91,7 @@ def _examples(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
     """
     figure = F.create_map(*(F.lit(text) for pair in FIGURES_OF_RULES.items() for text in pair))
     counted = quarantine.where(F.col("rule").isin(*FIGURES_OF_RULES)).withColumn("rule", figure[F.col("rule")])
-    errors = quarantine.where(f"severity = 'error' AND NOT ({_UNREAD})").withColumn("rule", F.lit(_SHARE))
+    errors = quarantine.where(f"severity = 'error' AND NOT ({_UNREAD})").withColumn("rule", F.lit(SHARE))
     order = Window.partitionBy("cluster_id", "rule").orderBy("source", "line", "payload")
     rows = quarantine.unionByName(counted).unionByName(errors)
     ranked = rows.withColumn("number", F.row_number().over(order))

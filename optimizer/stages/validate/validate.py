@@ -5,13 +5,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import QualityGateFailed
+from optimizer.folders import quality_page, write_page
 from optimizer.settings import Settings
 from optimizer.stages.shared import throttles_found
 from optimizer.stages.stage import Frames, Refusals, Run
@@ -21,6 +21,7 @@ from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.measures import Counted, measured
 from optimizer.stages.validate.metric_rates import loads_in_window
 from optimizer.stages.validate.metric_topics import from_records, resolve_topics
+from optimizer.stages.validate.quality_pages import pages
 from optimizer.stages.validate.refusal import refusals
 from optimizer.stages.validate.rule import quarantined
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE, SOURCES
@@ -224,19 +225,18 @@ def gate(frames: Frames, run: Run) -> Refusals:
     rows = [row.asDict() for row in failed.orderBy("cluster_id", "table_name", "rule").collect()]
     if not rows:
         return {}
-    end = f"all rows: table quarantine, run {run.run_id!r}; results: {_docs_folder(run) / 'index.html'}"
-    texts = refusals(frames["quarantine"], rows, end=end)
+    texts = refusals(frames["quarantine"], rows, end=lambda cluster: _where_details_are(run, cluster))
     return {cluster: QualityGateFailed(text) for cluster, text in texts.items()}
 
 
-def _docs_folder(run: Run) -> Path:
-    return Path(run.settings.storage.output) / run.run_id / "data_docs"
+def _where_details_are(run: Run, cluster_id: str) -> str:
+    return f"all rows: table quarantine, run {run.run_id!r}; results: {quality_page(run.folder, cluster_id)}"
 
 
-def publish(frames: Frames, run: Run) -> None:
-    """Write the Data Docs below the run's output folder."""
-    rows = frames["quality_results"].orderBy("cluster_id", "table_name", "rule").collect()
-    great_expectations.write_data_docs([row.asDict() for row in rows], run_id=run.run_id, folder=_docs_folder(run))
+def report(frames: Frames, run: Run) -> None:
+    """Write the quality page of every cluster, below the run's output folder."""
+    for cluster, text in pages(frames, run.run_id).items():
+        write_page(quality_page(run.folder, cluster), text)
 
 
 def sources_read(inputs: Frames) -> DataFrame:

@@ -1,6 +1,7 @@
 """The figures of ``judge`` are those of the benchmark's own judge, which shares no code with it."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,50 +9,24 @@ import pytest
 
 from asking.judge.judge import judged
 from asking.judge.read_plan import read_plans
-from asking.run_facts import RunFacts
 from benchmarks.case import read_case
 from benchmarks.generate import SCENARIOS, generate
 from benchmarks.judge import judge as independent_judge
-from benchmarks.planned import KB, MB
+from benchmarks.planned import MB
 from benchmarks.run import BAND_NAMES
-from tests.asking.small_run import broker, make_facts, partition
+from tests.asking.benchmark_facts import facts_of
 from tests.benchmarks.test_judge import shuffled_plan
 
 pytestmark = pytest.mark.all_only
 
 
-def facts_of(instance: dict[str, Any]) -> RunFacts:
-    """The facts of a run about an instance."""
+def policy_of(instance: Mapping[str, Any]) -> dict[str, Any]:
+    """The policy that a benchmark run of the instance has."""
     widths = (instance.get("meta") or {}).get("bands") or {}
-    policy = {
+    return {
         "drain_brokers": sorted(instance.get("decommission") or []),
         **{BAND_NAMES[name]: float(width) for name, width in widths.items() if name in BAND_NAMES},
     }
-    holding = {b for p in instance["partitions"] for b in p["replicas"]}
-    brokers = [
-        broker(
-            b["id"],
-            b["rack"],
-            holds=b["id"] in holding,
-            disk_capacity_bytes=int(b["disk_capacity_mb"] * MB),
-            in_capacity_bytes_per_s=int(b["nw_in_capacity"] * KB) if "nw_in_capacity" in b else None,
-            out_capacity_bytes_per_s=int(b["nw_out_capacity"] * KB) if "nw_out_capacity" in b else None,
-        )
-        for b in instance["brokers"]
-    ]
-    partitions = [
-        partition(
-            p["topic"],
-            p["partition"],
-            p["replicas"],
-            leader=p["leader"],
-            size_bytes=int(p["size_mb"] * MB),
-            in_bytes_per_s=int(p["nw_in_kbps"] * KB),
-            out_bytes_per_s=int(p["nw_out_kbps"] * KB),
-        )
-        for p in instance["partitions"]
-    ]
-    return make_facts(brokers, partitions, policy=policy)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -61,7 +36,7 @@ def test_both_judges_have_the_same_figures(scenario: str, tmp_path: Path) -> Non
     plan = shuffled_plan(instance, 3)
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
-    theirs = judged(facts_of(instance), read_plans([file]), {}).theirs
+    theirs = judged(facts_of(instance, policy=policy_of(instance)), read_plans([file]), {}).theirs
     expected = independent_judge(read_case(instance), plan)
     after = expected["after"]
     assert theirs["replicas_moved"][1] == expected["moves"]

@@ -16,6 +16,7 @@ class Acknowledged:
 
     servers: str
     topic: str
+    begins: dict[int, int] = field(default_factory=dict)  # the first offset of each partition that may be ours
     numbers: set[int] = field(default_factory=set)
     failed: int = 0
 
@@ -24,7 +25,8 @@ class Acknowledged:
         consumer = KafkaConsumer(bootstrap_servers=self.servers, enable_auto_commit=False)
         partitions = [TopicPartition(self.topic, number) for number in consumer.partitions_for_topic(self.topic) or ()]
         consumer.assign(partitions)
-        consumer.seek_to_beginning()
+        for partition in partitions:
+            consumer.seek(partition, self.begins.get(partition.partition, 0))
         ends = consumer.end_offsets(partitions)
         read: set[int] = set()
         while any(consumer.position(partition) < ends[partition] for partition in partitions):
@@ -34,10 +36,19 @@ class Acknowledged:
         return self.numbers - read
 
 
+def _ends(servers: str, topic: str) -> dict[int, int]:
+    """The end of each partition."""
+    consumer = KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
+    partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+    ends = consumer.end_offsets(partitions)
+    consumer.close()
+    return {partition.partition: offset for partition, offset in ends.items()}
+
+
 @contextmanager
 def producing(servers: str, topic: str, *, every_seconds: float = 0.05) -> Iterator[Acknowledged]:
     """Send numbers with acks=all until the end of the block."""
-    result, stop = Acknowledged(servers, topic), threading.Event()
+    result, stop = Acknowledged(servers, topic, _ends(servers, topic)), threading.Event()
 
     def send() -> None:
         producer = KafkaProducer(bootstrap_servers=servers, acks="all", retries=20)

@@ -1,0 +1,139 @@
+"""How far the copies of a wave are: bytes left, rate, and whether they get on at all.
+
+Kafka reports no lag of a replica that is being copied: ``offset_lag`` is 0 for each. What is left is the leader's size
+now minus the replica's size now. Sizes also fall, by retention and compaction.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from execution.inside import RUNNING, Place
+from execution.observed import Observed, Stored, size_of
+from execution.wave import MoveState, Wave
+from optimizer.units import human_bytes, human_time
+
+RATE_SECONDS = 10.0  # Kafka copies in steps of 1 MiB: 4 MB/s read as 2.9 to 6.0 over 2 s, as 3.5 to 4.1 over 10 s
+STEP_BYTES = 2**20  # least answer to a fetch: a smaller change of what is left is no progress
+# Rates are advised so that the copies end in this time.
+_ADVISED_SECONDS = 3600.0
+
+Copy = tuple[str, int, int]  # topic, partition and the broker that gets a replica
+
+
+@dataclass(frozen=True)
+class CopySize:
+    """Bytes of one running copy: of the leader's replica, and of the new replica.
+
+    If a replica moves inside its broker, it is copied from itself instead of the leader.
+    """
+
+    leader_bytes: int
+    replica_bytes: int
+
+    @property
+    def left_bytes(self) -> int:
+        """What is still to be copied."""
+        return max(0, self.leader_bytes - self.replica_bytes)
+
+
+def brokers_of(wave: Wave, now: Observed) -> set[int]:
+    """Living brokers that send or receive: leaders and targets of the partitions that move or wait."""
+    if wave.inside:
+        return {broker for _, _, broker in wave.inside} & now.alive
+    by_state = wave.by_state(now)
+    partitions = [*by_state[MoveState.IN_FLIGHT], *by_state[MoveState.NOT_STARTED]]
+    ends = {broker for partition in partitions for broker in (*wave.added(partition), now.leaders[partition])}
+    return {broker for broker in ends if broker is not None and broker in now.alive}
+
+
+def running_copies(wave: Wave, now: Observed, stored: Stored) -> dict[Copy, CopySize]:
+    """The sizes of each running copy; a copy is missing if its leader or its target does not answer.
+
+    A target that answers has 0 bytes until the replica is there.
+    """
+    if wave.inside:
+        return {
+            replica: CopySize(stored.size_bytes[replica], stored.moving[replica][1])
+            for replica in wave.replicas_at(now, *RUNNING)
+            if replica in stored.size_bytes and replica in stored.moving
+        }
+    result = {}
+    for partition in wave.by_state(now)[MoveState.IN_FLIGHT]:
+        leader_bytes = size_of(partition, now, stored)
+        for broker in stored.answered.intersection(wave.added(partition)) if leader_bytes is not None else ():
+            replica_bytes = stored.size_bytes.get((*partition, broker), 0)
+            result[*partition, broker] = CopySize(leader_bytes or 0, replica_bytes)
+    return result
+
+
+def waiting_bytes(wave: Wave, now: Observed, stored: Stored) -> int:
+    """What the partitions that wait will copy."""
+    if wave.inside:
+        return sum(stored.size_bytes.get(replica, 0) for replica in wave.replicas_at(now, Place.OLD))
+    return sum(
+        (size_of(partition, now, stored) or 0) * len(wave.added(partition))
+        for partition in wave.by_state(now)[MoveState.NOT_STARTED]
+    )
+
+
+class Gauge:
+    """Remembers the sizes of running copies, and tells their rate and how long nothing has got on."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, Mapping[Copy, CopySize]]] = deque()
+        self._since: tuple[float, Mapping[Copy, CopySize]] | None = None
+        self._least_bytes = 0
+
+    def add(self, at_seconds: float, copies: Mapping[Copy, CopySize]) -> None:
+        """Add a look at all running copies."""
+        left = sum(size.left_bytes for size in copies.values())
+        has_ended_or_begun = self._since is None or set(self._since[1]) != set(copies)
+        if has_ended_or_begun or left <= self._least_bytes - STEP_BYTES:
+            self._since, self._least_bytes = (at_seconds, copies), left
+        self._looks.append((at_seconds, copies))
+        while len(self._looks) > 2 and at_seconds - self._looks[1][0] >= RATE_SECONDS:
+            self._looks.popleft()
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long no copy has begun or ended, and what is left has not become less."""
+        return self._looks[-1][0] - self._since[0] if self._since and self._looks else 0.0
+
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """What all running copies gain in a second; the mean of the last ten seconds."""
+        (first, before), (last, after) = self._looks[0], self._looks[-1]
+        gained = sum(
+            max(0, size.replica_bytes - before[copy].replica_bytes) for copy, size in after.items() if copy in before
+        )
+        return gained / (last - first) if last > first else 0.0
+
+    def last_gain_bytes(self, copy: Copy) -> int:
+        """What a copy has gained since the look before the last."""
+        if len(self._looks) < 2:
+            return 0
+        (_, before), (_, after) = self._looks[-2], self._looks[-1]
+        return after[copy].replica_bytes - before[copy].replica_bytes if copy in before else 0
+
+    def stalled(self) -> Iterator[str]:
+        """For each copy what is left, its gain and the leader's growth; for each broker the rate that would do."""
+        assert self._since is not None
+        (begun, before), (last, after) = self._since, self._looks[-1]
+        seconds = max(last - begun, 1.0)
+        needed: dict[int, float] = {}
+        for (topic, number, broker), size in sorted(after.items()):
+            earlier = before[topic, number, broker]
+            growth = size.leader_bytes - earlier.leader_bytes
+            yield (
+                f"{topic}-{number} to broker {broker}: {human_bytes(size.left_bytes)} left; in "
+                f"{human_time(seconds)} the copy gained {human_bytes(size.replica_bytes - earlier.replica_bytes)}, "
+                f"its leader grew by {human_bytes(growth)}"
+            )
+            rate = max(0, growth) / seconds + size.left_bytes / _ADVISED_SECONDS
+            needed[broker] = needed.get(broker, 0.0) + rate
+        for broker, rate in sorted(needed.items()):
+            yield (
+                f"broker {broker}: {human_bytes(round(rate))}/s for these copies would end them in "
+                f"{human_time(_ADVISED_SECONDS)}"
+            )

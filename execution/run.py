@@ -1,0 +1,291 @@
+"""Executes the waves of a plan one after the other: ``./ballast run``."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from execution import claims, preflight
+from execution.describe import describe_state
+from execution.directories import announcements, describe_misplaced
+from execution.fix_dirs import check_dirs
+from execution.guard import describe_signs
+from execution.health import Baseline, signs
+from execution.held import with_own_rates
+from execution.inside_moves import describe_moves
+from execution.may_start import check_may_start
+from execution.observed import Observed
+from execution.planned import Refused, in_words
+from execution.steps import Execution, Incomplete, Owed, StillMoving
+from execution.throttles import describe, to_set
+from execution.watch import CHECK_SECONDS, Patience, Stopped, Watch
+from execution.wave import MoveState, Wave
+from optimizer.errors import bullets
+from optimizer.units import human_measured, human_time, plural
+
+_OWED_SECONDS = 10.0  # seconds between two tries to remove the rates of a broker that does not answer
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which waves are executed, and how long.
+
+    Parameters
+    ----------
+    first, last : int
+        The waves.
+    until : datetime or None
+        Nothing is started that is estimated to end later.
+    for_seconds : float or None
+        When the command ends although copies run; None: it waits for them.
+    stall_seconds : float
+        The command ends if nothing gets on for this time.
+    max_hours : float or None
+        Limit of the snapshot's age, instead of the plan's own time of expiry.
+    """
+
+    first: int
+    last: int
+    until: datetime | None
+    for_seconds: float | None
+    stall_seconds: float
+    max_hours: float | None
+
+
+def run_waves(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
+    """Execute waves; each only when the one before is done and its throttles are removed.
+
+    Parameters
+    ----------
+    step : Execution
+        Of any wave; its other fields count.
+    waves : sequence of Wave
+        All waves of the plan up to the last one that is executed.
+
+    Raises
+    ------
+    Incomplete
+        At the end, when partitions were skipped or are not led by their first replica, or when ``--fix-dirs`` could
+        not move a replica.
+    StillMoving
+        When the time is over, or a wave would end too late.
+    Stalled
+        When nothing gets on.
+    Refused
+        When a wave may not start.
+    """
+    patience = Patience.of(limits.stall_seconds, limits.for_seconds)
+    baseline: Baseline | None = None
+    misplaced: list[str] = []
+    for wave in waves[limits.first - 1 :]:
+        of_wave = replace(step, wave=wave, earlier=waves[: wave.number - 1])
+        if not is_over(of_wave):
+            if baseline is not None:
+                wait_until_well(of_wave, patience, baseline)
+            misplaced += execute_wave(of_wave, limits, patience)
+            baseline = baseline or of_wave.held_baseline()
+        elif step.fix_dirs:
+            misplaced += check_dirs(of_wave, patience)
+        if wave.number == step.plan.last_between_brokers < limits.last:
+            of_wave.elect_early()
+    last = replace(step, wave=waves[-1], earlier=waves[:-1])
+    if limits.last >= step.plan.last_between_brokers:
+        last.elect(misplaced)
+    else:
+        now = last.observe_settled()
+        problems = [*(line for wave in waves for line in preflight.skips(wave, now)), *misplaced]
+        if problems:
+            raise Incomplete(f"the waves are done, except for:{bullets(problems)}")
+
+
+def is_over(step: Execution, now: Observed | None = None) -> bool:
+    """Whether a wave was executed before and has ended, in this state or as the cluster is now; says so."""
+    if step.is_held():
+        return False
+    now = now or step.observe_settled()
+    by_state = step.wave.by_state(now)
+    is_over = not by_state[MoveState.NOT_STARTED] and not by_state[MoveState.IN_FLIGHT]
+    if step.is_strict and step.wave.skipped(now):
+        return False
+    if is_over:
+        step.say(f"{step.name}: nothing to do")
+    return is_over
+
+
+def execute_wave(step: Execution, limits: Limits, patience: Patience, *, accept_owed: bool = False) -> list[str]:
+    """Execute all steps of a wave, or do what is left of them.
+
+    Parameters
+    ----------
+    accept_owed : bool
+        Whether to free the cluster although brokers that do not answer keep their rates.
+
+    Returns
+    -------
+    list of str
+        A line for each replica that ``--fix-dirs`` could not move to its planned directory.
+    """
+    step = replace(step, wave=with_own_rates(step.warehouse, step.plan, step.wave))
+    if not step.is_held():
+        if not step.wave.is_rollback:
+            check_may_start(step.warehouse, step.plan, step.wave.number, limits.max_hours)
+        _check_ends_in_time(step, limits.until)
+        step.throttle()
+        step.execute()
+    else:
+        step.say(f"{step.name} goes on")
+        _go_on(step, limits)
+    Watch(step, patience).to_the_end()
+    _say_times(step)
+    _free(step, patience, accept_owed=accept_owed)
+    misplaced = check_dirs(step, patience)
+    if step.wanted_states()[-1].is_steered:
+        raise Stopped(f"{step.name} has ended, and somebody wants that nothing more is started")
+    return misplaced
+
+
+def _free(step: Execution, patience: Patience, *, accept_owed: bool) -> None:
+    """Remove the throttles; wait for brokers that do not answer, as long as copies may stand still."""
+    begun, said = time.monotonic(), set[str]()
+
+    def say_once(line: str) -> None:
+        if line not in said:
+            step.say(line)
+        said.add(line)
+
+    trying = replace(step, say=say_once)
+    while True:
+        try:
+            trying.off(cancel=False, accept_owed=accept_owed)
+        except Owed:
+            at_seconds = time.monotonic()
+            if at_seconds - begun >= patience.stall_seconds or patience.is_over(at_seconds):
+                raise
+            time.sleep(_OWED_SECONDS)
+        else:
+            return
+
+
+def wait_until_well(step: Execution, patience: Patience, baseline: Baseline | None) -> None:
+    """Wait between two waves while the cluster is not well, as when a broker restarts.
+
+    Parameters
+    ----------
+    baseline : Baseline or None
+        The cluster when the first of the waves began. Without it only the checks before a wave count.
+
+    Raises
+    ------
+    StillMoving
+        When the time is over.
+    Refused
+        When the cluster is not well after the time that copies may stand still.
+    """
+    begun, said = time.monotonic(), False
+    while lines := _not_well(step, baseline):
+        at_seconds = time.monotonic()
+        if patience.is_over(at_seconds):
+            raise StillMoving(f"{step.name} is not started: {lines[0]}")
+        if at_seconds - begun >= patience.stall_seconds:
+            raise Refused(*lines)
+        if not said:
+            step.say(f"{step.name} waits: {lines[0]}")
+        said = True
+        time.sleep(CHECK_SECONDS)
+
+
+def _not_well(step: Execution, baseline: Baseline | None) -> list[str]:
+    now = step.observe()
+    lines = [] if step.accepts_risk else step.at_risk(now)
+    if baseline is not None:
+        found = {*signs(now, now.min_isr, brokers=baseline.alive), *step.full_directories(now)}
+        lines += describe_signs(frozenset(found - baseline.signs))
+    return lines
+
+
+def _go_on(step: Execution, limits: Limits) -> None:
+    """Do what a killed process has not done before its copies ran.
+
+    Copies that run go on, whatever others have changed meanwhile; the watch starts what waits.
+    """
+    rows = claims.since_hold(step.warehouse, step.plan, step.wave.number)
+    events = [row["event"] for row in rows]
+    if claims.is_unfinished_cancel(rows):
+        step.off(cancel=True, accept_owed=False)
+        raise Stopped(f"{step.name}: its cancel, which was killed, is finished")
+    now = step.observe_settled()
+    has_begun = claims.STARTING in events or claims.EXECUTED in events
+    if not has_begun:
+        _check_ends_in_time(step, limits.until)
+        step.throttle()
+        step.execute()
+    elif step.wave.by_state(now)[MoveState.NOT_STARTED] and not step.wave.moving(now):
+        with step.changing():
+            step.restore_throttles(step.wave)
+        step.execute()
+    elif claims.EXECUTED not in events:
+        step.record(claims.EXECUTED)
+
+
+def _say_times(step: Execution) -> None:
+    """Say how long the copies took; nothing if partitions were skipped or the wave was cancelled before."""
+    key = (step.plan.run_id, step.plan.cluster_id, step.wave.number)
+    measured = claims.copy_seconds(claims.events(step.warehouse, cluster_id=step.plan.cluster_id)).get(key)
+    if measured is not None:
+        predicted = human_measured(estimated_seconds(step))
+        step.say(f"{step.name} is copied: {predicted} predicted, {human_measured(measured)} measured")
+
+
+def _check_ends_in_time(step: Execution, until: datetime | None) -> None:
+    if until is None:
+        return
+    seconds = estimated_seconds(step)
+    end = datetime.now(tz=UTC) + timedelta(seconds=seconds)
+    if end > until:
+        raise StillMoving(
+            f"{step.name} is not started: it takes about {human_time(seconds)} and would end at {in_words(end)}, after "
+            f"{in_words(until)}"
+        )
+
+
+def estimated_seconds(step: Execution) -> float:
+    """The approved estimate of a wave; of an earlier release's plan that of the tables, or 0 if they have none."""
+    plan, number = step.plan, step.wave.number
+    if (approved := plan.wave_seconds.get(number)) is not None:
+        return approved
+    rows = step.warehouse.rows("waves", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=number)
+    return float(rows[0]["estimated_seconds"]) if rows else 0.0
+
+
+def dry_run(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
+    """Say every change that the waves would make to the cluster as it is now; change nothing."""
+    for wave in waves[limits.first - 1 :]:
+        of_wave = replace(step, wave=wave, earlier=waves[: wave.number - 1])
+        say_changes(of_wave, of_wave.observe_settled())
+    if limits.last >= step.plan.last_between_brokers:
+        step.say("would elect the first replica of each planned list")
+
+
+def say_changes(step: Execution, now: Observed) -> None:
+    """Say every change that a wave would make to the cluster in this state."""
+    step.say(f"{step.name}: {describe_state(step.wave, now)}")
+    step.say_skips(now)
+    for line in describe_misplaced(step.misplaced(now)) if step.fix_dirs else ():
+        step.say(f"would correct {line}")
+    if is_over(step, now):
+        return
+    problems = preflight.problems(step.wave, now, earlier=(), strict=step.is_strict)
+    for line in (*problems, *step.at_risk(now)):
+        step.say(f"problem: {line}")
+    for key, (operation, value) in to_set(step.wave.entries(now), now.throttles).items():
+        step.say(f"would {operation.lower()} {describe(key, value or '')}")
+    waiting = step.wave.by_state(now)[MoveState.NOT_STARTED]
+    for line in announcements(step.wave, waiting):
+        step.say(line)
+    for partition in waiting:
+        before, after = step.wave.before[partition], step.wave.after[partition]
+        if not step.wave.inside:
+            step.say(f"would move {preflight.partition_names([partition])} from {list(before)} to {list(after)}")
+        for line in describe_moves(step.wave, partition, now):
+            step.say(line)
+    step.say(f"would remove {plural(len(step.wave.throttles), 'throttle')} when the copies are done")

@@ -1,0 +1,207 @@
+"""The state of the wave that holds a cluster, with its bytes: for people, and as JSON."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from execution import claims
+from execution.describe import describe_state, describe_throttles
+from execution.in_charge import is_alive, on_other_host
+from execution.inside import Place
+from execution.observed import Observed
+from execution.planned import in_words
+from execution.progress import Copy, CopySize, Gauge, running_copies, waiting_bytes
+from execution.steering import foreign
+from execution.steps import Execution
+from execution.throttles import describe, follower_elements
+from execution.wave import MoveState
+from optimizer.kafka.throttle import FOLLOWER_RATE, LOG_DIR_RATE
+from optimizer.units import human_bytes, human_percent, human_rate, human_time
+
+LOOK_SECONDS = 5.0  # between the two looks that tell the rate
+_SLOWEST = 5  # copies that are listed
+
+
+@dataclass(frozen=True)
+class Status:
+    """The wave that holds a cluster.
+
+    Parameters
+    ----------
+    partitions : mapping of state to count
+    copied_bytes, left_bytes : int
+        Of all copies of the wave: by the sizes of the replicas now.
+    rate_bytes_per_s : float
+        What all running copies gain.
+    rates_bytes_per_s : mapping of broker to rate
+        What the copies of each target gain.
+    throttles_bytes_per_s : mapping of broker to rate
+        The rate that each of these brokers has as a follower; live replication of the wave's partitions counts too.
+        Of a wave inside brokers: the rate of these moves.
+    slowest : list of (topic, partition, broker, bytes left)
+        The running copies with most left.
+    executed_by : str or None
+        The process of ``run``, if it lives.
+    state, throttles : str
+        In words.
+    foreign : list of str
+        Throttles of the cluster that are not the wave's.
+    held_back : str
+        What became worse in the cluster, if nothing is started because of it.
+    plan_waves : list of (int, str, seconds)
+        Each wave of the plan, its state, and its predicted time; null if the plan does not say.
+    """
+
+    cluster_id: str
+    run_id: str
+    wave: int
+    waves: int
+    since: str
+    executed_by: str | None
+    partitions: Mapping[str, int]
+    copied_bytes: int
+    left_bytes: int
+    rate_bytes_per_s: float
+    rates_bytes_per_s: Mapping[int, float]
+    slowest: list[tuple[str, int, int, int]]
+    state: str
+    throttles: str
+    foreign: list[str]
+    held_back: str
+    throttles_bytes_per_s: Mapping[int, int]
+    plan_waves: list[tuple[int, str, float | None]]
+
+    @property
+    def left_seconds(self) -> float | None:
+        """Time left at the present rate; None if nothing is copied."""
+        return self.left_bytes / self.rate_bytes_per_s if self.rate_bytes_per_s else None
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps({**asdict(self), "left_seconds": self.left_seconds})
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        command = "run" if self.wave > 0 else "rollback"
+        who = self.executed_by or f"no process (./ballast {command} goes on)"
+        name = claims.wave_name(self.wave)
+        yield f"cluster {self.cluster_id}: {name} of {self.waves} of run {self.run_id} since {self.since}"
+        yield f"executed by: {who}"
+        yield self.state
+        total = self.copied_bytes + self.left_bytes
+        share = f" ({human_percent(100 * self.copied_bytes / total)})" if total else ""
+        left = human_bytes(self.left_bytes)
+        yield f"copied: {human_bytes(self.copied_bytes)} of {human_bytes(total)}{share}, {left} left"
+        if self.left_seconds is not None:
+            yield f"rate: {human_rate(self.rate_bytes_per_s)}, about {human_time(self.left_seconds)} more"
+        for broker, rate in sorted(self.rates_bytes_per_s.items()):
+            limit = self.throttles_bytes_per_s.get(broker)
+            yield f"  broker {broker} receives {human_rate(rate)}" + (f" of {human_rate(limit)}" if limit else "")
+        for topic, number, broker, left_bytes in self.slowest:
+            yield f"  {topic}-{number} to broker {broker}: {human_bytes(left_bytes)} left"
+        if self.held_back:
+            yield f"held back: {self.held_back}"
+        yield self.throttles
+        for line in self.foreign:
+            yield f"not of this wave: {line}"
+        for number, state, seconds in self.plan_waves:
+            yield f"wave {number}: {state}" + ("" if seconds is None else f", {human_time(seconds)} predicted")
+
+
+def status(step: Execution) -> Status:
+    """Look twice, some seconds apart if copies run."""
+    gauge, now = Gauge(), step.observe_settled()
+    copies = running_copies(step.wave, now, stored := step.ends(now))
+    gauge.add(time.monotonic(), copies)
+    first = copies
+    if copies:
+        time.sleep(LOOK_SECONDS)
+        now = step.observe_settled()
+        copies = running_copies(step.wave, now, stored := step.ends(now))
+        gauge.add(time.monotonic(), copies)
+    last = claims.last_event(step.warehouse, step.plan.cluster_id)
+    left = sum(size.left_bytes for size in copies.values())
+    return Status(
+        cluster_id=step.plan.cluster_id,
+        run_id=step.plan.run_id,
+        wave=step.wave.number,
+        waves=len(step.plan.waves),
+        since=in_words(last["happened_at"]) if last else "",
+        executed_by=_executed_by(step),
+        partitions={str(state): len(some) for state, some in step.wave.by_state(now).items() if some},
+        copied_bytes=_copied_bytes(step, now, copies),
+        left_bytes=left + waiting_bytes(step.wave, now, stored),
+        rate_bytes_per_s=gauge.rate_bytes_per_s,
+        rates_bytes_per_s=_rates(first, copies),
+        slowest=_slowest(copies),
+        state=f"{claims.wave_name(step.wave.number)}: {describe_state(step.wave, now)}",
+        throttles=describe_throttles(step.wave.without(follower_elements(_done(step, now))), now),
+        foreign=_foreign(step, now),
+        held_back=step.wanted_states()[-1].because,
+        throttles_bytes_per_s=_limits(step, now),
+        plan_waves=_plan_waves(step),
+    )
+
+
+def _limits(step: Execution, now: Observed) -> dict[int, int]:
+    """The rate of each broker that gets copies of the wave, as it is now."""
+    receiving = (FOLLOWER_RATE, LOG_DIR_RATE)
+    rates = {key: now.throttles.get(key) for key in step.wave.throttles if key[2] in receiving}
+    return {int(key[1]): int(value) for key, value in rates.items() if value}
+
+
+def _plan_waves(step: Execution) -> list[tuple[int, str, float | None]]:
+    """All waves of the plan, by the journal."""
+    plan, number = step.plan, step.wave.number
+    done = claims.waves_executed(claims.events(step.warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id))
+    result = []
+    for wave in plan.waves:
+        is_done = (plan.run_id, plan.cluster_id, wave) in done
+        state = "runs" if wave == number else "is taken back" if wave == -number else "done" if is_done else "waits"
+        result.append((wave, state, plan.wave_seconds.get(wave)))
+    return result
+
+
+def _executed_by(step: Execution) -> str | None:
+    warehouse, cluster_id = step.warehouse, step.plan.cluster_id
+    if row := on_other_host(warehouse, cluster_id):
+        return f"{row['holder']}, if that still runs"
+    runs = claims.last_of_run(warehouse, cluster_id)
+    return str(runs["holder"]) if runs and is_alive(warehouse, cluster_id) else None
+
+
+def _foreign(step: Execution, now: Observed) -> list[str]:
+    """Throttles of others, and rates of the wave that somebody has changed."""
+    others = [describe(key, value) for key, value in sorted(now.throttles.items()) if key not in step.wave.throttles]
+    return [*others, *foreign(step.wave, step.wanted_states(), now)]
+
+
+def _done(step: Execution, now: Observed) -> list[Copy]:
+    """Copies that are done: they need no throttle any more."""
+    if step.wave.inside:
+        return step.wave.replicas_at(now, Place.PLANNED)
+    done = step.wave.by_state(now)[MoveState.DONE]
+    return [(*partition, broker) for partition in done for broker in step.wave.added(partition)]
+
+
+def _copied_bytes(step: Execution, now: Observed, copies: Mapping[Copy, CopySize]) -> int:
+    """What running copies have, and the size of those that are done."""
+    done = _done(step, now)
+    stored = step.admin.stored({broker for _, _, broker in done if broker in now.alive})
+    ended = sum(stored.size_bytes.get(copy, 0) for copy in done)
+    return ended + sum(size.replica_bytes for size in copies.values())
+
+
+def _rates(first: Mapping[Copy, CopySize], last: Mapping[Copy, CopySize]) -> dict[int, float]:
+    gained: Counter[int] = Counter()
+    for copy, size in last.items():
+        if copy in first:
+            gained[copy[2]] += max(0, size.replica_bytes - first[copy].replica_bytes)
+    return {broker: gain / LOOK_SECONDS for broker, gain in gained.items()}
+
+
+def _slowest(copies: Mapping[Copy, CopySize]) -> list[tuple[str, int, int, int]]:
+    by_left = sorted(copies.items(), key=lambda pair: (-pair[1].left_bytes, pair[0]))
+    return [(*copy, size.left_bytes) for copy, size in by_left[:_SLOWEST]]

@@ -1,0 +1,249 @@
+"""What a person needs to decide about a plan. Report, summary, runbook, fleet page and ``show --json`` all read it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from optimizer.domain import Cause, FindingCode
+from optimizer.emit.broker_lines import broker_lines
+from optimizer.emit.calendar import night_count, nights_in_words
+from optimizer.emit.cards import Card, cards
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.findings import count_findings, doubtful_input, open_findings
+from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, verdict
+from optimizer.emit.inside_sentences import LEAST_SHOWN, copied_in_words, moves_in_words, proof_in_short
+from optimizer.emit.rows import FindingRow
+from optimizer.emit.shown_figures import LEAVES_NO_MORE, compared_with_default
+from optimizer.units import (
+    agree,
+    first_of,
+    human_bytes,
+    human_count,
+    human_percent,
+    human_time,
+    human_times,
+    listed,
+    plural,
+    short_times,
+)
+
+RED, AMBER, GREY, GREEN = "red", "amber", "grey", "green"
+TAGS = {
+    RED: ("✖", "Think twice"),
+    AMBER: ("!", "Do something first"),
+    GREY: ("=", "Nothing to do"),
+    GREEN: ("✔", "Ready to approve"),
+}
+_DANGERS = {
+    FindingCode.STOPS_WRITES: "writes stop while it runs",
+    FindingCode.NEWLY_EXPOSED: "one failure stops more partitions than before",
+    FindingCode.RACK_EMPTIED: "a rack has no broker left",
+}
+DO_FIRST, KNOW_THIS = "Do first", "Know this"
+_MOST_NOTES = 4  # lines: more than a reader takes in before a decision
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """State of the plan: one of RED, AMBER, GREY and GREEN; the same as a sign and in words; a headline; a sentence."""
+
+    state: str
+    sign: str
+    tag: str
+    headline: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """What to do or to know before the approval."""
+
+    kind: str
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Copying:
+    """How long a plan copies.
+
+    Parameters
+    ----------
+    waves : int
+    nights : int or None
+        Windows in which waves start; None without windows.
+    seconds : tuple of int
+        Ends of the interval of the time of all waves; twice the estimate if an older release made the waves.
+    words : str
+        The time, for people.
+    """
+
+    waves: int
+    nights: int | None
+    seconds: tuple[int, int]
+    words: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Everything on the first screen, and the figures behind it.
+
+    Parameters
+    ----------
+    title : str
+        Cluster, bytes, waves or nights, time and result in one line.
+    has_racks : bool
+        Whether figures about the failure of racks mean anything.
+    figures : mapping of str to mapping
+        Every figure of ``plan_summary`` by name: its label, and its values before, baseline, worst_moment and after.
+    """
+
+    title: str
+    verdict: Verdict
+    goals: tuple[Goal, ...]
+    exclusions: str
+    notes: tuple[Note, ...]
+    cards: tuple[Card, ...]
+    copying: Copying
+    has_racks: bool
+    figures: Mapping[str, Mapping[str, str | float | None]]
+
+
+def decision_of(plan: ClusterPlan) -> Decision:
+    """The decision about a plan."""
+    notes_, copying = tuple(notes(plan)), _copying(plan)
+    return Decision(
+        title=_title(plan, copying),
+        verdict=_verdict(plan, notes_, copying),
+        goals=tuple(goals(plan)),
+        exclusions=exclusions(plan),
+        notes=notes_,
+        cards=tuple(cards(plan, broker_lines(plan))),
+        copying=copying,
+        has_racks=plan.has_racks,
+        figures={row.figure: {"label": row.label, **row.sides} for row in plan.summary},
+    )
+
+
+def _title(plan: ClusterPlan, copying: Copying) -> str:
+    missed = missed_goals(plan)
+    result = f"NOT reached: {'; '.join(missed)}" if missed else "all reached"
+    if not plan.has_changes:
+        return f"{plan.cluster_id}: nothing to do; {result}"
+    size = copied_in_words(plan.number("moved_bytes"), plan.inside_bytes)
+    parts = waves_or_nights(copying.waves, copying.nights)
+    return f"{plan.cluster_id}: {size}, {parts}, {short_times(*copying.seconds)}; {result}"
+
+
+def waves_or_nights(waves: int, nights: int | None) -> str:
+    """In how many parts a plan copies: nights, or waves without windows."""
+    return plural(waves, "wave") if nights is None else plural(nights, "night")
+
+
+def _copying(plan: ClusterPlan) -> Copying:
+    ends, about = plan.copying_seconds, sum(row.estimated_seconds for row in plan.waves)
+    words = human_times(*ends) if ends else f"about {human_time(about)}"
+    return Copying(len(plan.waves), night_count(plan) or None, ends or (about, about), words)
+
+
+def _verdict(plan: ClusterPlan, notes_: Sequence[Note], copying: Copying) -> Verdict:
+    """The verdict: red if a request is not reached or the plan endangers something, amber if something is to do."""
+    dangers = [text for code, text in _DANGERS.items() if any(row.code == code for row in plan.findings)]
+    if dangers or missed_goals(plan):
+        state = RED
+    elif any(note.kind == DO_FIRST for note in notes_):
+        state = AMBER
+    else:
+        state = GREEN if plan.has_changes else GREY
+    danger = f" Danger: {listed(dangers)}." if dangers else ""
+    sentence = _sentence(plan, copying) if plan.has_changes else _nothing(plan)
+    return Verdict(state, *TAGS[state], f"{verdict(plan)}{danger}", sentence)
+
+
+def _nothing(plan: ClusterPlan) -> str:
+    return f"No partition changes. {compared_with_default(plan)}".rstrip()
+
+
+def _sentence(plan: ClusterPlan, copying: Copying) -> str:
+    nights = nights_in_words(plan).partition(";")[0]
+    when = f" ({nights})" if nights else ""
+    time, inside = f"{copying.words} of copying.", moves_in_words(plan)
+    if not plan.changed:
+        return f"No replica changes its broker. {inside}{when}, {time} {proof_in_short(plan)}"
+    moved, share = human_bytes(plan.number("moved_bytes")), human_percent(plan.number("moved_share_percent"))
+    also = f" between brokers and {human_bytes(plan.inside_bytes)} inside brokers" if inside else ""
+    copies = f"Copies {moved} ({share} of all data){also} in {plural(len(plan.waves), 'wave')}{when}, {time}"
+    of_inside = (f"{inside}." if inside else "", proof_in_short(plan))
+    return " ".join(filter(None, (copies, _proof(plan), compared_with_default(plan), *of_inside)))
+
+
+def _proof(plan: ClusterPlan) -> str:
+    gap = plan.figure("gap_percent")
+    if gap is None:
+        return "No lower bound was computed."
+    compared, possible = "with this balance", "for this balance"
+    if plan.requested.only:
+        compared = possible = "for this request"
+    if plan.limit_finding:
+        compared, possible = f"that {LEAVES_NO_MORE}", "if no more is left undone"
+    if gap <= 0:
+        return f"No plan {compared} copies less (proven)."
+    return f"At most {human_percent(max(gap, 2 * LEAST_SHOWN))} over the least possible {possible} (proven)."
+
+
+def notes(plan: ClusterPlan) -> list[Note]:
+    """At most four lines: what to do first comes first."""
+    return [*_to_do(plan), *_to_know(plan)][:_MOST_NOTES]
+
+
+def _to_do(plan: ClusterPlan) -> Iterator[Note]:
+    if not plan.has_changes:
+        return
+    in_flight = _in_flight(plan)
+    if in_flight:
+        text = "a reassignment runs, which this plan leaves alone. Wait until it is done."
+        yield Note(DO_FIRST, f"{first_of([row.subject for row in in_flight])}:", text)
+    found = [row for row in plan.throttles_found if not row.is_static]
+    if found:
+        where = sorted({f"{row.entity_type.removesuffix('s')} {row.entity_name}" for row in found})
+        text = "were set by others. Remove them, or the waves wait. The scripts put them back at the end."
+        yield Note(DO_FIRST, f"Throttles of {first_of(where)}", text)
+    slow = [row.wave for row in plan.waves if row.below_floor]
+    if slow:
+        text = "may never end at its rate. Raise [schedule] throttle_mb_per_s."
+        yield Note(DO_FIRST, f"Wave {slow[0]}", text)
+    if not plan.capture_times:
+        text = "so nobody knows how old this plan is. Set captured_at of the cluster."
+        yield Note(DO_FIRST, "No source has a capture time,", text)
+
+
+def _to_know(plan: ClusterPlan) -> Iterator[Note]:
+    late = [row for row in plan.findings if row.code == FindingCode.WAVE_TOO_LONG]
+    if late:
+        yield Note(KNOW_THIS, f"{plural(len(late), 'wave')}", "may not end in the window. The report says which.")
+    long = sum(row.starts_at is None and row.span_seconds[1] > plan.window_seconds(row) for row in plan.waves)
+    if long:
+        text = f"may take longer than [schedule] window_hours = {plan.window_hours:g}. The report says which."
+        yield Note(KNOW_THIS, plural(long, "wave"), text)
+    unknown = int(plan.number("min_isr_unknown", "before"))
+    if unknown:
+        total = human_count(plan.number("partitions", "before"))
+        yield Note(
+            KNOW_THIS,
+            f"min.insync.replicas of {unknown:,} of {total} partitions",
+            "is unknown: 1 is assumed, so failures may stop more.",
+        )
+    doubts = doubtful_input(plan)
+    if doubts:
+        yield Note(
+            KNOW_THIS, f"{plural(len(doubts), 'finding')} about the input:", f"{doubts[0].subject}: {doubts[0].detail}."
+        )
+    noted = len(_in_flight(plan))
+    left = count_findings(open_findings(plan)) - noted
+    if left > 0:
+        verb, more = agree(left, "stays", "stay"), "more " if noted else ""
+        yield Note(KNOW_THIS, plural(left, f"{more}finding"), f"{verb} open. The report lists all, with remedies.")
+
+
+def _in_flight(plan: ClusterPlan) -> list[FindingRow]:
+    """Findings about reassignments that still run; the first note is about them."""
+    return [row for row in plan.findings if row.cause == Cause.IN_FLIGHT and row.when != "before"]

@@ -1,0 +1,69 @@
+"""The decision as text, for terminals and schedulers, and as JSON, for programs."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from textwrap import wrap
+
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.decision import Decision
+from optimizer.units import human_moment, iso_time
+
+NAME = "decision.json"
+FORMAT = 1  # version of the file format; raise it if readers must change
+WIDTH = 96  # characters: fits a usual terminal
+_CARD_VALUE, _CARD_LABEL = 18, 36  # characters of the columns
+
+
+def paragraph(text: str) -> list[str]:
+    """Lines of a paragraph; none if it is empty."""
+    return _wrapped(text, "    ")
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return wrap(
+        text, WIDTH, initial_indent="  ", subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def verdict_lines(decision: Decision) -> Iterator[str]:
+    """The verdict, its sentence, the requests and what is excluded."""
+    yield from paragraph(f"{decision.verdict.tag}. {decision.verdict.headline}")
+    yield from paragraph(decision.verdict.sentence)
+    for goal in decision.goals:
+        yield from _wrapped(f"{goal.state:<12} {goal.name}: {goal.detail}", " " * 15)
+    yield from paragraph(decision.exclusions)
+
+
+def note_lines(decision: Decision) -> Iterator[str]:
+    """What to do or to know before the approval; a blank line comes first."""
+    if decision.notes:
+        yield ""
+        yield "  Before you approve:"
+    for note in decision.notes:
+        yield from paragraph(f"- {note.kind}: {note.subject} {note.text}")
+
+
+def first_screen(plan: ClusterPlan, decision: Decision) -> str:
+    """The first screen of the report, without the command."""
+    lines = [*verdict_lines(decision), *note_lines(decision), ""]
+    for card in decision.cards:
+        row = f"{card.value:<{_CARD_VALUE}}{card.label:<{_CARD_LABEL}}{card.remark}"
+        lines += _wrapped(row, " " * (2 + _CARD_VALUE + _CARD_LABEL))
+    if plan.has_changes and plan.valid_until is not None:
+        lines += ["", *paragraph(f"Approve it and start its first wave before {human_moment(plan.valid_until)}.")]
+    return "\n".join(line.removeprefix("  ").rstrip() for line in lines) + "\n"
+
+
+def decision_json(plan: ClusterPlan, decision: Decision) -> str:
+    """The decision as JSON: all its fields, the first screen as ``text``, and the times of the plan."""
+    content = {
+        "format": FORMAT,
+        "cluster_id": plan.cluster_id,
+        "run_id": plan.run_id,
+        "captured_at": iso_time(plan.captured_at),
+        "valid_until": iso_time(plan.valid_until),
+        **asdict(decision),
+        "text": first_screen(plan, decision),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,160 @@
+"""The page about all clusters of a run: verdict or refusal of each, the worst first, with links to its pages."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optimizer.emit.decision import AMBER, GREEN, GREY, RED, TAGS, waves_or_nights
+from optimizer.emit.inside_sentences import copied_in_words
+from optimizer.emit.pages import render
+from optimizer.folders import STYLE
+from optimizer.units import human_bytes, human_count, human_percent
+from schemas.verdicts import NOTHING_TO_DO, PLANNED, STARTED
+
+PAGES = {"report.html": "Report", "runbook.md": "Runbook"}
+_STOPPED, _ELSEWHERE = "stopped", "elsewhere"
+_ORDER = (_STOPPED, STARTED, RED, AMBER, _ELSEWHERE, GREEN, GREY)  # the worst first
+_SIGNS = {_STOPPED: "✖", STARTED: "…", _ELSEWHERE: "?"}
+_NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class ClusterResult:
+    """What a run says about one cluster.
+
+    Parameters
+    ----------
+    verdict, stage, reason : str
+        As in table ``verdicts``.
+    moved_bytes : int or None
+        What the plan copies; None without a plan.
+    decision : mapping or None
+        The content of ``decision.json``; None without a plan, and if its files are not here.
+    links : sequence of tuple
+        Path from the run's folder, and text, of each page about the cluster.
+    """
+
+    cluster_id: str
+    verdict: str
+    stage: str | None
+    reason: str | None
+    moved_bytes: int | None
+    decision: Mapping[str, Any] | None
+    links: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class FleetLine:
+    """One row of the page.
+
+    Parameters
+    ----------
+    share : float
+        Its bytes in percent of the cluster that copies most.
+    page : str
+        Its first page, which its name links; empty if it has none.
+    """
+
+    cluster_id: str
+    state: str
+    sign: str
+    tag: str
+    text: str
+    size: str
+    share: float
+    times: Sequence[str]
+    gap: str
+    stops: str
+    page: str
+    links: Sequence[tuple[str, str]]
+
+
+def fleet_page(run_id: str, results: Iterable[ClusterResult]) -> str:
+    """The page of a run."""
+    ordered = sorted(results, key=_worst_first)
+    largest = max((result.moved_bytes or 0 for result in ordered), default=0) or 1
+    lines = [_line(result, largest) for result in ordered]
+    known = [result.moved_bytes for result in ordered if result.moved_bytes is not None]
+    counts = Counter((line.state, line.sign, line.tag) for line in lines)
+    return render(
+        "fleet.html.j2",
+        run_id=run_id,
+        lines=lines,
+        counts=[(*key, count) for key, count in counts.items()],
+        total=f"{human_bytes(sum(known))} to copy" if known else "bytes to copy unknown",
+        style=STYLE,
+    )
+
+
+def _worst_first(result: ClusterResult) -> tuple[int, int, str]:
+    return _ORDER.index(_state(result)), -(result.moved_bytes or 0), result.cluster_id
+
+
+def _state(result: ClusterResult) -> str:
+    if result.decision:
+        return str(result.decision["verdict"]["state"])
+    return {PLANNED: _ELSEWHERE, NOTHING_TO_DO: GREY, STARTED: STARTED}.get(result.verdict, _STOPPED)
+
+
+def _line(result: ClusterResult, largest_bytes: int) -> FleetLine:
+    state, decision = _state(result), result.decision
+    has_plan = result.moved_bytes is not None
+    return FleetLine(
+        cluster_id=result.cluster_id,
+        state=RED if state == _STOPPED else state,
+        sign=_SIGNS.get(state) or TAGS[state][0],
+        tag=TAGS[state][1] if state in TAGS else f"{result.verdict[:1].upper()}{result.verdict[1:]}",
+        text=decision["verdict"]["headline"] if decision else " ".join(_without_decision(result)),
+        size=copied_in_words(result.moved_bytes or 0, _inside_bytes(decision)) if has_plan else _NOTHING,
+        share=100 * (result.moved_bytes or 0) / largest_bytes,
+        times=_times(decision) if decision else [_NOTHING],
+        gap=_gap(decision) if decision else _NOTHING,
+        stops=_stops(decision) if decision else _NOTHING,
+        page=result.links[0][0] if result.links else "",
+        links=result.links,
+    )
+
+
+def _inside_bytes(decision: Mapping[str, Any] | None) -> float:
+    """Bytes that move inside brokers; 0 if that is unknown."""
+    figures = decision["figures"] if decision else {}
+    return figures.get("dir_moved_bytes", {}).get("after") or 0.0
+
+
+def _without_decision(result: ClusterResult) -> Iterator[str]:
+    """The stage that stopped the cluster, and the first line of the reason."""
+    if result.verdict == STARTED:
+        yield "The run has not ended for this cluster."
+    if result.verdict == PLANNED:
+        yield "Its files are not here."
+    if result.stage:
+        yield f"In stage {result.stage}."
+    if result.reason:
+        yield result.reason.partition("\n")[0]
+
+
+def _times(decision: Mapping[str, Any]) -> list[str]:
+    """Waves or nights, and how long they copy."""
+    copying = decision["copying"]
+    if not copying["waves"]:
+        return [_NOTHING]
+    return [waves_or_nights(copying["waves"], copying["nights"]), copying["words"]]
+
+
+def _gap(decision: Mapping[str, Any]) -> str:
+    value = decision["figures"].get("gap_percent", {}).get("after")
+    return _NOTHING if value is None else human_percent(value)
+
+
+def _stops(decision: Mapping[str, Any]) -> str:
+    """Partitions that the worst rack's failure stops: before, at the worst moment, after; a broker's without racks."""
+    figures = decision["figures"]
+    if not decision["has_racks"]:
+        figures = {name: row for name, row in figures.items() if not name.endswith("_rack")}
+    for name, of in (("stopped_by_worst_rack", "rack"), ("stopped_by_worst_broker", "broker")):
+        row = figures.get(name, {})
+        if row.get("before") is not None:
+            moments = (row["before"], row["worst_moment"], row["after"])
+            return f"{of}: {' → '.join(_NOTHING if value is None else human_count(value) for value in moments)}"
+    return _NOTHING

@@ -1,0 +1,1 @@
+"""The report of one cluster: an HTML page that people approve a plan by."""

@@ -1,0 +1,214 @@
+"""The report: one HTML page that is complete without other files, scripts and network."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optimizer.emit.broker_lines import (
+    MOST_DRAWN,
+    BrokerLine,
+    broker_lines,
+    has_capacities,
+    most_loaded,
+    rack_lines,
+)
+from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.decision import Decision
+from optimizer.emit.directory_lines import fullest_directories
+from optimizer.emit.figure_table import BALANCE, COST
+from optimizer.emit.findings import count_findings, first_lines, fixed_or_noted, open_findings
+from optimizer.emit.goals import origin
+from optimizer.emit.inside_sentences import copied_in_words, directories_in_words, moves_in_words
+from optimizer.emit.pages import render, text_of
+from optimizer.emit.rack_sentences import near_leaders
+from optimizer.emit.report import movement
+from optimizer.emit.report.other_plans import other_plans
+from optimizer.emit.rows import CurveRow
+from optimizer.emit.shown_figures import (
+    LEAVES_NO_MORE,
+    band_note,
+    factors_text,
+    leader_proof,
+    limited,
+    lines,
+    loss_lines,
+    loss_note,
+    proof,
+)
+from optimizer.emit.summary import execution
+
+Variables = Mapping[str, Any]
+_MOST_FINDINGS = 50  # lines of findings in the page; the tables have all
+_LINKS = {
+    "runbook.md": "Runbook: run, stop, undo",
+    "reassignment.json": "Whole plan",
+    "rollback.json": "Rollback",
+    "rollback-01.json": "Rollback, part 1",
+    "moves.csv": "All copies (CSV)",
+    "dir-moves.csv": "All copies inside brokers (CSV)",
+}
+_FLAT = 0.01  # share: a curve whose bytes differ less says nothing
+_PROVES = {
+    "forced": (
+        "These copies are in every valid plan: replicas on brokers to empty, outside their pin, against the rack rule, "
+        "or added by a larger replication factor."
+    ),
+    "flow": (
+        "Bytes above a broker's band must leave it, and bytes missing below a band must be copied to it. Any plan "
+        "{within} copies at least the larger sum."
+    ),
+    "lagrangian": (
+        "A lower bound by prices (Lagrange multipliers) on the bands: any plan {within} copies at least this much. If "
+        "the last column says so, the bound also counts whole replicas per broker."
+    ),
+    "search": (
+        "The cluster is small enough to search all placements (branch and bound). The search stopped at its limit: "
+        "every placement it had not excluded copies at least this much."
+    ),
+    "exact": (
+        "The cluster is small enough to search all placements (branch and bound). Any plan {within} copies at least "
+        "this much, exact to the byte."
+    ),
+}
+_FORCED_WHEN_LIMITED = (
+    f"Any plan that {LEAVES_NO_MORE} makes the same copies to empty brokers, to meet pins, to repair racks, or for a "
+    "larger replication factor."
+)
+_FORCED_WITH_ONLY = "Any plan that does what policy.only requests makes these copies."
+
+
+def _proves(plan: ClusterPlan, kind: str) -> str:
+    """What a bound of this kind proves. If a limit reduces the plan, only for plans that leave no more undone."""
+    if kind == "forced" and plan.limit_finding:
+        return _FORCED_WHEN_LIMITED
+    if kind == "forced" and plan.requested.only:
+        return _FORCED_WITH_ONLY
+    within = f"that {LEAVES_NO_MORE} outside the bands" if plan.limit_finding else "within the bands"
+    return _PROVES.get(kind, "").format(within=within)
+
+
+def _curve(plan: ClusterPlan) -> Sequence[CurveRow]:
+    """The curve, if its points differ in bytes."""
+    sizes = [row.moved_bytes for row in plan.curve]
+    return plan.curve if sizes and max(sizes) > (1 + _FLAT) * min(sizes) else ()
+
+
+def _is_safe(plan: ClusterPlan) -> bool:
+    """Whether no failure stops a partition at any moment."""
+    stopped = [row for row in plan.summary if row.figure.startswith("stopped_")]
+    return not any(value for row in stopped for value in row.sides.values())
+
+
+def style() -> str:
+    """The style sheet, also as a file: some servers forbid styles inside a page."""
+    return text_of("report.css")
+
+
+def report(plan: ClusterPlan, decision: Decision, written: Sequence[Document], *, manifest_sha256: str) -> str:
+    """The report of one cluster; it links the files in ``written``.
+
+    Parameters
+    ----------
+    decision : Decision
+        About this plan.
+    manifest_sha256 : str
+        Hex digest of the manifest, which an approval names.
+    """
+    names = {document.path.removeprefix(f"{plan.folder}/") for document in written}
+    return render(
+        "report.html.j2",
+        plan=plan,
+        decision=decision,
+        manifest_sha256=manifest_sha256,
+        copied=copied_in_words(plan.number("moved_bytes"), plan.inside_bytes),
+        links=[(name, text) for name, text in _LINKS.items() if name in names],
+        **_of_brokers(plan, broker_lines(plan)),
+        **_of_movement(plan),
+        **_of_directories(plan),
+        losses=list(loss_lines(plan)),
+        is_safe=_is_safe(plan),
+        loss_note=loss_note(plan),
+        **_of_findings(plan),
+        **_of_proof(plan),
+    )
+
+
+def _of_brokers(plan: ClusterPlan, brokers: Sequence[BrokerLine]) -> Variables:
+    """Brokers and waves; and the other plans, which are compared by the fullest disk."""
+    in_percent, are_many = has_capacities(plan), len(brokers) > MOST_DRAWN
+    shown = [line.after for line in brokers if line.has_percent]
+    fullest = max(shown, default=0.0) if in_percent else None
+    other_columns, others = other_plans(plan, fullest)
+    return {
+        "brokers": brokers,
+        "racks_drawn": list(rack_lines(brokers)) if are_many else [],
+        "most_loaded": most_loaded(brokers) if are_many else [],
+        "in_percent": in_percent,
+        "limit": 100 * (1 - plan.disk_headroom),
+        "busiest": max((line.busy_seconds for line in brokers), default=0) or 1,
+        "band_note": band_note(plan),
+        "waves": movement.wave_lines(plan),
+        "waves_hidden": max(len(plan.waves) - movement.MOST_WAVES, 0),
+        "execution": execution(plan),
+        "other_columns": other_columns,
+        "others": others,
+        "curve": _curve(plan),
+    }
+
+
+def _of_movement(plan: ClusterPlan) -> Variables:
+    racks, flow = movement.rack_matrix(plan)
+    copies, copy_count = movement.largest_copies(plan)
+    topics, topic_count = movement.topics(plan)
+    return {
+        "racks": racks,
+        "flow": flow,
+        "largest_flow": max(flow.values(), default=0) or 1,
+        "draw_matrix": bool(flow) and len(racks) <= movement.MOST_RACKS,
+        "pairs": movement.largest_pairs(flow),
+        "topics": topics,
+        "topic_count": topic_count,
+        "factors": factors_text(plan),
+        "by_reason": movement.copies_by_reason(plan),
+        "copies": copies,
+        "copy_count": copy_count,
+        "near_leaders": near_leaders(plan),
+    }
+
+
+def _of_directories(plan: ClusterPlan) -> Variables:
+    by_broker, broker_count = movement.inside_by_broker(plan)
+    return {
+        "directories": fullest_directories(plan),
+        "have_bands": any(row.has_band for row in plan.directories),
+        "directories_result": directories_in_words(plan),
+        "moves_in_words": moves_in_words(plan),
+        "inside": movement.largest_inside(plan),
+        "by_broker": by_broker,
+        "broker_count": broker_count,
+    }
+
+
+def _of_findings(plan: ClusterPlan) -> Variables:
+    open_, open_more = first_lines(open_findings(plan), _MOST_FINDINGS)
+    fixed, fixed_more = first_lines(fixed_or_noted(plan), _MOST_FINDINGS)
+    return {
+        "limited": limited(plan),
+        "open": open_,
+        "open_more": open_more,
+        "open_count": count_findings(open_) + open_more,
+        "fixed": fixed,
+        "fixed_more": fixed_more,
+        "fixed_count": count_findings(fixed) + fixed_more,
+    }
+
+
+def _of_proof(plan: ClusterPlan) -> Variables:
+    return {
+        "figures": [line for line in lines(plan) if line.group in (COST, BALANCE)],
+        "proof": proof(plan),
+        "leader_proof": leader_proof(plan),
+        "bounds": [(row, _proves(plan, row.kind)) for row in plan.bounds],
+        "quality_failed": sum(not row.success for row in plan.quality),
+        "quality_count": len(plan.quality),
+        "origin": origin(plan),
+    }

@@ -1,0 +1,64 @@
+"""The page about all clusters of a run: the job writes it at its end, and ``./ballast report`` again."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from optimizer import folders
+from optimizer.emit.decision_text import NAME as DECISION
+from optimizer.emit.fleet_page import PAGES, ClusterResult, fleet_page
+from optimizer.emit.report.page import style
+from schemas.verdicts import WITH_PLAN
+
+Row = Mapping[str, Any]
+
+
+def write_run_page(folder: Path, run_id: str, verdicts: Mapping[str, Row], decisions: Mapping[str, Row]) -> None:
+    """Write the page of a run, and its style sheet, into the folder of the run. It links the files in the folder.
+
+    Parameters
+    ----------
+    verdicts : mapping of str to row
+        The last row of ``verdicts`` of each cluster.
+    decisions : mapping of str to mapping
+        Content of ``decision.json`` of each cluster that has one. Those of clusters that a stage has stopped since do
+        not count.
+    """
+    results = [
+        ClusterResult(
+            cluster,
+            verdict["verdict"],
+            verdict["stage"],
+            verdict["reason"],
+            _moved_bytes(verdict, decisions.get(cluster)),
+            decisions.get(cluster) if verdict["verdict"] in WITH_PLAN else None,
+            list(_links(folder, cluster, is_checked=verdict["stage"] != "ingest")),
+        )
+        for cluster, verdict in sorted(verdicts.items())
+    ]
+    folders.write_page(folder / folders.STYLE, style())
+    folders.write_page(folder / folders.RUN_PAGE, fleet_page(run_id, results))
+
+
+def _moved_bytes(verdict: Row, decision: Row | None) -> int | None:
+    """What the plan copies; releases whose verdicts do not have it may have a decision."""
+    if verdict["moved_bytes"] is None and verdict["verdict"] in WITH_PLAN and decision:
+        return round(decision["figures"]["moved_bytes"]["after"] or 0)
+    return cast(int | None, verdict["moved_bytes"])
+
+
+def published_decisions(folder: Path, clusters: Iterable[str]) -> dict[str, Row]:
+    """Content of ``decision.json`` of each cluster whose plan is in the folder of a run."""
+    paths = {cluster: folder / cluster / DECISION for cluster in clusters}
+    return {cluster: json.loads(path.read_bytes()) for cluster, path in paths.items() if path.is_file()}
+
+
+def _links(folder: Path, cluster_id: str, *, is_checked: bool) -> Iterator[tuple[str, str]]:
+    """Links to the pages that are there. If no check was made, the page of an earlier attempt may be there."""
+    for name, text in PAGES.items():
+        if (folder / cluster_id / name).is_file():
+            yield f"{cluster_id}/{name}", text
+    page = folders.quality_page(folder, cluster_id)
+    if is_checked and page.is_file():
+        yield page.relative_to(folder).as_posix(), "Input"

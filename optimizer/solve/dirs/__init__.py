@@ -1,0 +1,1 @@
+"""Moves inside brokers: which replicas go to which log directory."""

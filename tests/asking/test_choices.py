@@ -1,0 +1,156 @@
+"""How many brokers are needed, and which are cheapest to empty: small clusters, against every choice."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from asking.answer import answer
+from asking.cli import main
+from asking.how_many import how_many
+from asking.options import variant_parser
+from asking.question import Question
+from asking.retire import retire
+from asking.run_facts import RunFacts
+from optimizer.errors import ConfigError
+from tests.asking.small_run import CLUSTER, GB, broker, make_facts, partition, write_run
+
+RACKS = "aabbcc"
+
+
+def cluster(disk_gb: int = 1000, **policy: object) -> RunFacts:
+    """Six brokers in three racks, with sizes that no two brokers hold alike."""
+    brokers = [broker(n + 1, RACKS[n], disk_capacity_bytes=disk_gb * GB) for n in range(6)]
+    lists = [[1, 3, 5], [2, 4, 6], [1, 4, 5], [2, 3, 6], [1, 3, 6], [2, 4, 5], [1, 4, 6], [2, 3, 5]]
+    partitions = [partition("t", n, ids, size_bytes=(20 + 3 * n) * GB) for n, ids in enumerate(lists)]
+    return make_facts(brokers, partitions, policy=policy)
+
+
+def fullest_after(facts: RunFacts, racks: Sequence[str], lost: str = "") -> float:
+    """The fullest disk in percent, if brokers like the first stand in these racks and one rack is lost."""
+    left = [(100 + n, rack) for n, rack in enumerate(racks) if rack != lost]
+    question = Question(
+        new_brokers=tuple(b for b, _ in left),
+        racks=tuple(rack for _, rack in left),
+        like=1 if left else None,
+        lost_racks=(lost,) if lost else (),
+    )
+    return answer(facts, question, anyway=True).figures["fullest_disk_percent"][1] or 0.0
+
+
+@pytest.mark.parametrize("limit", [0.14, 0.12, 0.1])
+def test_the_number_of_brokers_is_the_least_that_is_enough(limit: float) -> None:
+    """So many, in the racks with the least capacity, keep every disk below the limit, and one less does not."""
+    facts = cluster()
+    need = how_many(facts, Question(), like=1, limit=limit, survive_rack=False)
+    assert fullest_after(facts, ("abc" * need.count)[: need.count]) < 100 * limit
+    if need.count:
+        assert fullest_after(facts, ("abc" * need.count)[: need.count - 1]) >= 100 * limit
+
+
+@pytest.mark.parametrize("limit", [0.16, pytest.param(0.12, marks=pytest.mark.all_only)])
+def test_new_brokers_in_a_lost_rack_are_lost_too(limit: float) -> None:
+    """Their racks are chosen before the loss. The limit holds after the loss of each rack; with one less it fails."""
+    facts = cluster()
+    need = how_many(facts, Question(), like=1, limit=limit, survive_rack=True)
+    racks = ("abc" * need.count)[: need.count]
+    worst = max(fullest_after(facts, racks, lost) for lost in "abc")
+    assert need.count
+    assert worst < 100 * limit
+    assert max(fullest_after(facts, racks[:-1], lost) for lost in "abc") >= 100 * limit
+    assert {item.question.lost_racks for item in need.answers} == {(), ("a",), ("b",), ("c",)}
+
+
+def test_brokers_that_do_not_help_are_not_counted_for_ever() -> None:
+    """If replicas may not move, more brokers leave the fullest disk as it is, and the error says so."""
+    with pytest.raises(ConfigError, match="leave the fullest disk at 13 %, no less than"):
+        how_many(cluster(only="leaders"), Question(), like=1, limit=0.1, survive_rack=False)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_cheapest_subset_is_that_of_all(count: int) -> None:
+    """Solving every subset finds no better one than the order of bounds; the proven minimum is below each of them."""
+    facts = cluster()
+    choice = retire(facts, Question(), count)
+    plans = {ids: answer(facts, Question(added_to={"drain_brokers": ids})) for ids in combinations(range(1, 7), count)}
+
+    def rank(ids: tuple[int, ...]) -> tuple[float, ...]:
+        figures = {name: after or 0.0 for name, (_, after) in plans[ids].figures.items()}
+        unmet = figures["replicas_on_leaving_brokers"] + figures["rack_violations"]
+        return unmet, figures["brokers_outside_bands"], figures["moved_bytes"]
+
+    best = min(rank(ids) for ids in plans)
+    chosen = rank(choice.answers[0].question.added_to["drain_brokers"])
+    assert chosen[:2] == best[:2]
+    assert best[2] <= chosen[2] <= 1.001 * best[2] + 1
+    assert all(choice.least_bytes <= rank(ids)[2] for ids in plans if rank(ids)[0] == 0)
+    assert choice.subsets == len(plans)
+
+
+def test_a_broker_that_no_plan_empties_is_not_recommended() -> None:
+    """With another only the question is refused; with a limit the answer says that replicas stay."""
+    with pytest.raises(ConfigError, match="with only racks no broker is emptied"):
+        retire(cluster(only="racks"), Question(), 1)
+    words = retire(cluster(max_moved_gb=30.0), Question(), 1).words()
+    assert words.startswith("Nothing can be emptied as asked: with the best choice, ")
+    assert "stay on brokers to empty" in words
+
+
+@pytest.mark.parametrize("text", ["5-1", "1-9999999999", "0-2000000"])
+def test_ranges_of_brokers_are_small_and_ascend(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reversed range would mean all brokers, and a large one would fill the memory."""
+    with pytest.raises(SystemExit):
+        main(["ask", "--cluster", CLUSTER, "--retire", "1", "--of", text])
+    error = capsys.readouterr().err
+    assert "is not a range of broker ids" in error or "has more than" in error
+
+
+def test_an_id_has_32_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka has no larger ones."""
+    with pytest.raises(SystemExit):
+        variant_parser().parse_args(["--add-broker", "2147483648", "--like", "1"])
+    assert "2147483648 is not a broker id: they end at 2147483647" in capsys.readouterr().err
+    assert replace(Question(), new_brokers=(2147483647,)).changes_cluster
+
+
+def test_the_page_draws_the_disks_of_each_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dot for each broker before and after; the text has no drawing, and a folder that does not exist is refused."""
+    warehouse = write_run(tmp_path / "warehouse", cluster())
+    words = ["ask", "--warehouse", warehouse.path, "--cluster", CLUSTER, "--drain", "1"]
+    assert main([*words, "--html", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert (page.count('<circle class="from"'), page.count('<circle class="to low"')) == (6, 5)
+    assert "Disks" not in capsys.readouterr().out
+    assert main([*words, "--html", str(tmp_path / "none" / "page.html")]) == 2
+    assert "the folder does not exist" in capsys.readouterr().err
+
+
+def test_new_windows_are_said_to_have_the_rates_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The percentile of the samples in a window is computed by the job alone."""
+    warehouse = write_run(tmp_path / "warehouse", cluster())
+    words = ["ask", "--warehouse", warehouse.path, "--cluster", CLUSTER]
+    window = "schedule.windows=[{days = ['mon'], start = '22:00', end = '06:00', time_zone = 'UTC'}]"
+    assert main([*words, "--set", window, "--set", "schedule.first_night='2026-11-02'"]) == 0
+    assert "uses the rates of the run; a job measures those in the windows." in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(words) == 0
+    assert "the rates of the run" not in capsys.readouterr().out
+
+
+def test_a_wave_that_does_not_fit_its_window_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A replica of 20 GB or more takes five hours at 1 MB/s, and the window has four; eight hours are enough for it."""
+    warehouse = write_run(tmp_path / "warehouse", cluster())
+    words = ["ask", "--warehouse", warehouse.path, "--cluster", CLUSTER, "--drain", "1", "--json"]
+    words += ["--set", "schedule.first_night='2026-11-02'", "--set", "schedule.throttle_mb_per_s=1"]
+    found = {}
+    for end in ("02:00", "20:00"):
+        window = f"schedule.windows=[{{days = ['mon'], start = '22:00', end = '{end}', time_zone = 'UTC'}}]"
+        assert main([*words, "--set", window]) == 0
+        *_, line = capsys.readouterr().out.splitlines()
+        found[end] = [row["code"] for answer in json.loads(line)["answers"] for row in answer["wave_findings"]]
+    assert set(found["02:00"]) == {"wave_too_long"}
+    assert found["20:00"] == []

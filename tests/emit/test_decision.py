@@ -1,0 +1,108 @@
+"""The decision about a plan: every page says the same, and every figure of ``plan_summary`` is a field."""
+
+import html
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.decision import decision_of
+from optimizer.emit.documents import documents
+from optimizer.units import short_times
+from tests.emit.test_findings import finding, planned
+from tests.emit.test_pages import synthetic
+from tests.emit.test_report import full
+
+NIGHT = 86_400
+IDLE: dict[str, Any] = {"changed": [], "moves": [], "waves": [], "throttles": []}
+
+
+def in_nights(plan: ClusterPlan) -> ClusterPlan:
+    """The plan with its waves in two nights of a window."""
+    waves = []
+    for number, row in enumerate(plan.waves):
+        start = (number % 2) * NIGHT
+        times: dict[str, Any] = {
+            "starts_at": start,
+            "ends_at": start + 60,
+            "night_ends_at": start + 3600,
+            "time_zone": "UTC",
+        }
+        waves.append(replace(row, **times))
+    return replace(plan, waves=waves)
+
+
+def missed(plan: ClusterPlan) -> ClusterPlan:
+    """The plan with brokers that stay outside their bands, and a finding that makes it dangerous."""
+    summary = [replace(row, after=3.0) if row.figure == "brokers_outside_bands" else row for row in plan.summary]
+    return replace(plan, summary=summary, findings=planned(finding("stops_writes", "x", "after")).findings)
+
+
+PLANS = {
+    "plain": full(),
+    "in nights": in_nights(full()),
+    "missed": missed(full()),
+    "nothing to do": full(**IDLE),
+    "no figures": synthetic(3),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
+def test_every_page_says_the_same(plan: ClusterPlan) -> None:
+    """Verdict, sentence, requests and notes are word for word the same in report, summary, runbook and JSON."""
+    texts = {d.path.removeprefix("c/"): d.content for d in documents(plan)}
+    decision = json.loads(texts["decision.json"])
+    pages = [" ".join(html.unescape(texts[name]).split()) for name in ("report.html", "summary.txt", "runbook.md")]
+    pages.append(" ".join(decision["text"].split()))
+    sentences = [decision["verdict"]["headline"], decision["verdict"]["sentence"], decision["verdict"]["tag"]]
+    sentences += [goal["detail"] for goal in decision["goals"]]
+    sentences += [note["text"] for note in decision["notes"]]
+    for page in pages:
+        assert [sentence for sentence in sentences if " ".join(sentence.split()) not in page] == []
+
+
+def test_every_figure_is_a_field() -> None:
+    """With its label and its value before, with Kafka's default, after and at the worst moment."""
+    plan = full()
+    [text] = [d.content for d in documents(plan) if d.path == "c/decision.json"]
+    figures = json.loads(text)["figures"]
+    assert len(figures) == len(plan.summary) > 0
+    for row in plan.summary:
+        assert figures[row.figure] == {
+            "label": row.label,
+            "before": row.before,
+            "baseline": row.baseline,
+            "after": row.after,
+            "worst_moment": row.worst_moment,
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("plain", "c: 300.00 GB, 3 waves, {words}; NOT reached: empty broker 0"),
+        ("in nights", "c: 300.00 GB, 2 nights, {words}; NOT reached: empty broker 0"),
+        ("missed", "c: 300.00 GB, 3 waves, {words}; NOT reached: empty broker 0; balance"),
+        ("nothing to do", "c: nothing to do; NOT reached: empty broker 0"),
+    ],
+)
+def test_the_title_is_the_plan_in_one_line(name: str, title: str) -> None:
+    """Bytes, waves or nights, time, and what is not reached."""
+    decision = decision_of(PLANS[name])
+    assert decision.title == title.format(words=short_times(*decision.copying.seconds))
+    assert decision.copying.nights == (2 if name == "in nights" else None)
+
+
+def test_the_text_of_the_first_screen_fits_a_terminal() -> None:
+    """96 columns; it has the six figures, and until when waves accept the plan."""
+    plan = full()
+    [content] = [d.content for d in documents(plan) if d.path == "c/decision.json"]
+    text = json.loads(content)["text"]
+    assert max(map(len, text.splitlines())) <= 96
+    for card in decision_of(plan).cards:
+        assert f"{card.value:<18}{card.label:<36}" in text
+    assert "start its first wave before 1970-01-02 00:00 UTC." in text
+    idle = json.loads(next(d.content for d in documents(full(**IDLE)) if d.path == "c/decision.json"))
+    assert "first wave" not in idle["text"]

@@ -1,0 +1,97 @@
+"""The page about all clusters of a run."""
+
+import re
+from typing import Any
+
+from optimizer.emit.fleet_page import ClusterResult, fleet_page
+
+
+def decided(state: str, headline: str = "The plan reaches all goals.", **changes: Any) -> dict[str, Any]:
+    """The content of a ``decision.json``."""
+    copying = {"waves": 2, "nights": None, "words": "1 h to 2 h"}
+    figures = {
+        "gap_percent": {"before": None, "after": 0.25, "worst_moment": 0.25},
+        "stopped_by_worst_rack": {"before": 20.0, "after": 4.0, "worst_moment": 1200.0},
+    }
+    return {
+        "verdict": {"state": state, "headline": headline},
+        "copying": copying,
+        "has_racks": True,
+        "figures": figures,
+        **changes,
+    }
+
+
+def planned(name: str, moved_bytes: int, state: str, **changes: Any) -> ClusterResult:
+    """A cluster with a plan and a report."""
+    decision = decided(state, **changes)
+    return ClusterResult(name, "planned", None, None, moved_bytes, decision, [(f"{name}/report.html", "Report")])
+
+
+def stopped(name: str, verdict: str = "refused", reason: str = "no sizes\nsecond line") -> ClusterResult:
+    """A cluster without a plan."""
+    return ClusterResult(name, verdict, "validate", reason, None, None, ())
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """Texts of the cells by cluster, in the order of the page."""
+    found = {}
+    for row in re.findall(r"<tr class=.*?</tr>", page):
+        cells = [re.sub(r"<[^>]+>", " ", cell).split() for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
+        found[cells[0][0]] = [" ".join(cell) for cell in cells]
+    return found
+
+
+def test_the_worst_comes_first() -> None:
+    """No plan, not ended, red, amber, green, nothing to do; among equals the one that copies most."""
+    results = [
+        ClusterResult("calm", "nothing_to_do", None, None, 0, decided("grey"), ()),
+        planned("small", 10**9, "green"),
+        planned("large", 10**12, "green"),
+        planned("wait", 1, "amber"),
+        planned("risk", 1, "red"),
+        ClusterResult("unknown", "started", None, None, None, None, ()),
+        stopped("broken", "failed"),
+    ]
+    page = fleet_page("r", results)
+    assert [*rows(page)] == ["broken", "unknown", "risk", "wait", "large", "small", "calm"]
+    assert fleet_page("r", reversed(results)) == page
+    assert "7 clusters · 1.00 TB to copy" in page
+
+
+def test_a_row_has_the_figures_of_the_decision() -> None:
+    """Bytes, waves or nights, hours, what is over the least possible, and what one failure stops."""
+    nights = {"waves": 9, "nights": 6, "words": "38 h to 56 h"}
+    page = fleet_page("r", [planned("a", 2 * 10**12, "red", headline="NOT reached: racks.", copying=nights)])
+    [row] = rows(page).values()
+    expected = ["a ✖ Think twice", "2.00 TB", "", "6 nights 38 h to 56 h", "0.25 %", "rack: 20 → 1,200 → 4"]
+    assert row == [*expected, "NOT reached: racks.", "Report"]
+    broker = {"stopped_by_worst_broker": {"before": 3.0, "after": 1.0, "worst_moment": None}}
+    without = decided("green")["figures"] | broker
+    [row] = rows(fleet_page("r", [planned("a", 1, "green", figures=without, has_racks=False)])).values()
+    assert row[3:6] == ["2 waves 1 h to 2 h", "0.25 %", "broker: 3 → - → 1"]
+
+
+def test_a_refused_cluster_says_why() -> None:
+    """The stage and the first line of the reason; hostile names stay text."""
+    page = fleet_page("<r>", [stopped("a", reason="<script>alert(1)</script>\nmore")])
+    assert "In stage validate. &lt;script&gt;alert(1)&lt;/script&gt;</td>" in page
+    assert "more" not in page
+    assert "<script>" not in page
+    assert rows(page)["a"][0] == "a ✖ Refused"
+
+
+def test_a_plan_without_its_files_still_has_its_verdict() -> None:
+    """A later attempt with other clusters moves them away; then the table has only verdict, bytes and reason."""
+    for reason, text in (("NOT reached: racks: 1", " NOT reached: racks: 1"), (None, "")):
+        result = ClusterResult("a", "planned", None, reason, 10**9, None, ())
+        [row] = rows(fleet_page("r", [result])).values()
+        assert row == ["a ? Planned", "1.00 GB", "", "-", "-", "-", f"Its files are not here.{text}", ""]
+
+
+def test_no_link_leads_out_of_the_run() -> None:
+    """An archived run stays whole: links are relative, never go up, and ids that need escapes work."""
+    results = [planned("a b", 1, "green"), planned("c", 1, "green")]
+    links = re.findall(r'href="([^"]+)"', fleet_page("r", results))
+    assert links == ["report.css", "a%20b/report.html", "a%20b/report.html", "c/report.html", "c/report.html"]
+    assert not re.findall(r"style=|src=|<script|https?:", fleet_page("r", results))

@@ -1,0 +1,225 @@
+"""All waves of a plan, one after the other."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from execution import claims
+from execution.in_charge import Busy
+from execution.planned import Refused
+from execution.run import dry_run
+from execution.steps import Incomplete, Owed, StillMoving
+from execution.wanted import CANCEL
+from execution.watch import Stalled, Stopped
+from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE
+from tests.execution.lab import AFTER, BEFORE, LIMITS, MB, Build, Lab
+
+WAVE = ["held", "throttled", "starting", "executed", "copied", "removing", "released"]
+WHOLE = ["running", *WAVE, *WAVE, "electing", "elected", "ended"]
+FOLLOWERS = ("topics", "t", FOLLOWER_REPLICAS)
+
+
+def changes(lab: Lab) -> list[str]:
+    """The calls that change the cluster."""
+    return [name for name, is_read in lab.kills.calls if not is_read and not name.startswith("append")]
+
+
+def test_waves_are_executed_in_order(build: Build) -> None:
+    """Then leaders are elected; the times of each wave are said."""
+    lab = build()
+    lab.run()
+    assert lab.kafka.replicas == AFTER
+    assert lab.kafka.throttles == {}
+    assert lab.journal() == WHOLE
+    assert [name for name in changes(lab) if name[:4] in ("move", "elec")] == [
+        *("move ('t', 0)", "move ('t', 1)", "move ('u', 0)")
+    ]
+    for number in (1, 2):
+        at = lab.lines.index(f"wave {number} of 2 is copied: 30 s predicted, 0 s measured")
+        assert lab.lines[at + 1] == f"the throttles of wave {number} of 2 are removed, the cluster is free"
+    assert lab.lines[-1] == "the first replica leads each partition of the plan (0 elected)"
+
+
+def test_done_waves_are_skipped(build: Build) -> None:
+    """A second run changes nothing."""
+    lab = build()
+    lab.run()
+    lab.kills.calls.clear()
+    lab.lines.clear()
+    lab.run()
+    assert changes(lab) == []
+    assert lab.lines[:2] == ["wave 1 of 2: nothing to do", "wave 2 of 2: nothing to do"]
+    assert lab.journal()[len(WHOLE) :] == ["running", "electing", "elected", "ended"]
+
+
+def test_only_some_waves_are_executed(build: Build) -> None:
+    """Leaders are elected after the last wave of the plan; a later wave needs the earlier ones."""
+    lab = build()
+    with pytest.raises(Refused, match="earlier waves are not done: 2 partitions lack their planned replicas: t-0, t-1"):
+        lab.run(first=2)
+    assert lab.kafka.replicas == BEFORE
+    lab.run(last=1)
+    assert lab.journal()[2:] == ["running", *WAVE, "ended"]
+    lab.run(first=2)
+    assert lab.kafka.replicas == AFTER
+    assert lab.journal()[11:] == ["running", *WAVE, "electing", "elected", "ended"]
+
+
+def moved(lab: Lab) -> None:
+    lab.kafka.replicas["t", 0] = (1, 4)
+
+
+def deleted(lab: Lab) -> None:
+    for partition in (("t", 0), ("t", 1)):
+        del lab.kafka.replicas[partition], lab.kafka.leaders[partition]
+
+
+ELSEWHERE = "1 partition was moved by somebody else: t-0; t-0 has [1, 4], the plan expects [1, 2]"
+GONE = "1 topic does not exist any more: t"
+
+
+@pytest.mark.parametrize(("disturb", "line"), [(moved, ELSEWHERE), (deleted, GONE)])
+@pytest.mark.parametrize("last", [1, 2])
+def test_skipped_partitions_are_named_at_the_end(
+    build: Build, disturb: Callable[[Lab], None], line: str, last: int
+) -> None:
+    """With exit code 6; the others are moved. With --strict nothing is."""
+    lab = build()
+    disturb(lab)
+    before = dict(lab.kafka.replicas)
+    with pytest.raises(Refused, match=r"; plan again$"):
+        lab.run(is_strict=True, last=last)
+    assert lab.kafka.replicas == before
+    with pytest.raises(Incomplete) as incomplete:
+        lab.run(last=last)
+    assert incomplete.value.exit_code == 6
+    assert str(incomplete.value) == f"the waves are done, except for:\n- {line}"
+    others = {partition for partition in before if partition != ("t", 0) and (last == 2 or partition[0] == "t")}
+    assert {p: lab.kafka.replicas[p] for p in others} == {p: AFTER[p] for p in others}
+    assert lab.kafka.throttles == {}
+    assert lab.journal().count("copied") == last - 1
+
+
+def test_no_wave_begins_that_ends_too_late(build: Build) -> None:
+    """By the plan's estimate; it ends with 4, and the next wave begins another night."""
+    lab = build()
+    lab.plan = replace(lab.plan, manifest={**lab.plan.manifest, "wave_seconds": {"1": 30, "2": 7200}})
+    with pytest.raises(StillMoving, match=r"^wave 2 of 2 is not started: it takes about 2 h 00 min and would end at"):
+        lab.run(until=datetime.now(tz=UTC) + timedelta(hours=1))
+    assert lab.journal() == ["running", *WAVE, "ended"]
+    lab.run(until=datetime.now(tz=UTC) + timedelta(hours=3))
+    assert lab.kafka.replicas == AFTER
+
+
+def test_a_wave_that_holds_the_cluster_goes_on_in_any_case(build: Build) -> None:
+    """It may end late; else its throttles would stay all day."""
+    lab = build()
+    lab.start()
+    lab.run(until=datetime.now(tz=UTC), last=1)
+    assert "wave 1 of 2 goes on" in lab.lines
+    assert lab.journal()[4:] == ["running", "copied", "removing", "released", "ended"]
+
+
+def test_the_time_of_a_command_is_limited(build: Build) -> None:
+    """The copies go on under their throttles, and the next command ends them; the same after a stall."""
+    lab = build(rate_bytes_per_s=MB)
+    with pytest.raises(StillMoving, match="wave 1 of 2: copies still run under their throttles: t-0, t-1"):
+        lab.run(for_seconds=20.0)
+    lab.leader_bytes_per_s = MB
+    with pytest.raises(Stalled):
+        lab.run(stall_seconds=30.0)
+    assert lab.kafka.throttles[FOLLOWERS] == "0:3,1:3"
+    lab.leader_bytes_per_s = 0
+    lab.run()
+    assert lab.kafka.replicas == AFTER
+    assert lab.kafka.throttles == {}
+
+
+def expired(lab: Lab) -> Any:
+    """The plan, after its time."""
+    return replace(lab.plan, manifest={**lab.plan.manifest, "valid_until": "2026-11-02T00:00:00+00:00"})
+
+
+def test_an_expired_plan_is_not_begun(build: Build) -> None:
+    """One that has begun goes on."""
+    lab = build()
+    with pytest.raises(Refused, match="expired"):
+        lab.run(plan=expired(lab))
+    assert lab.kafka.replicas == BEFORE
+    lab.run(last=1)
+    lab.run(plan=expired(lab))
+    assert lab.kafka.replicas == AFTER
+
+
+def test_a_wave_that_was_cancelled_is_executed_again(build: Build) -> None:
+    """By the next run. Its times are not said: the second time it copies only the rest."""
+    lab = build()
+    lab.events.append((5, lambda: lab.want(ending=CANCEL)))
+    with pytest.raises(Stopped):
+        lab.run()
+    assert (lab.kafka.replicas, lab.kafka.throttles) == (BEFORE, {})
+    lab.run()
+    assert lab.kafka.replicas == AFTER
+    assert [line[:18] for line in lab.lines if "predicted" in line] == ["wave 2 of 2 is cop"]
+
+
+def test_a_dry_run_says_each_change(build: Build) -> None:
+    """And changes nothing, neither the cluster nor the journal; nothing is said of waves that are done."""
+    lab = build()
+    dry_run(lab.process(), lab.waves, LIMITS)
+    assert (changes(lab), lab.journal()) == ([], [])
+    first = [f"would set {' '.join(key)}={value}" for key, value in sorted(lab.waves[0].throttles.items())]
+    assert lab.lines[0] == "wave 1 of 2: 2 partitions, 2 not started"
+    assert sorted(lab.lines[1:6]) == first
+    assert lab.lines[6:10] == [
+        "would move t-0 from [1, 2] to [1, 3]",
+        "would move t-1 from [2, 1] to [2, 3]",
+        "would remove 5 throttles when the copies are done",
+        "wave 2 of 2: 1 partition, 1 not started",
+    ]
+    assert lab.lines[-1] == "would elect the first replica of each planned list"
+    lab.run(last=1)
+    lab.lines.clear()
+    dry_run(lab.process(), lab.waves, replace(LIMITS, last=1, first=1))
+    assert lab.lines[:2] == ["wave 1 of 2: 2 partitions, 2 done", "wave 1 of 2: nothing to do"]
+    assert not [line for line in lab.lines[:3] if line.startswith("would")]
+
+
+def test_a_dry_run_says_problems_and_skips(build: Build) -> None:
+    """It never refuses."""
+    lab = build()
+    moved(lab)
+    lab.kafka.throttles["brokers", "1", "leader.replication.throttled.rate"] = "5"
+    dry_run(lab.process(), lab.waves[:1], replace(LIMITS, last=1))
+    assert f"skipped: {ELSEWHERE}" in lab.lines
+    assert any(line.startswith("problem: 1 throttle was set by somebody else") for line in lab.lines)
+    assert lab.lines[-1] == "would remove 5 throttles when the copies are done"
+
+
+@pytest.mark.parametrize("cap", [0, 1])
+def test_a_process_that_was_replaced_changes_nothing(build: Build, cap: int) -> None:
+    """It ends before its next start or release of a copy, and the throttles stay for the other one."""
+    lab = build(cap=cap)
+    lab.events.append((3, lambda: claims.record_of_run(lab.warehouse, lab.plan, claims.RUNNING, "b")))
+    with pytest.raises(Busy, match="has taken over cluster 'c'"):
+        lab.run()
+    assert lab.kafka.replicas["t", 1] == (BEFORE["t", 1] if cap else (2, 3, 1))
+    assert lab.journal()[-1] == "running"
+    assert lab.kafka.throttles[FOLLOWERS] == "0:3,1:3"
+
+
+def test_a_broker_that_keeps_its_rate_is_waited_for(build: Build) -> None:
+    """It dies when the copies are nearly done, and comes back; without an end the command names its rate."""
+    lab = build()
+    lab.events += [(9, lambda: lab.kafka.dead.add(1)), (75, lab.kafka.dead.clear)]
+    lab.run(last=1)
+    assert len([line for line in lab.lines if line.startswith("owed")]) == 1
+    assert (lab.kafka.throttles, lab.journal()[-2:]) == ({}, ["released", "ended"])
+    another = build()
+    another.events.append((9, lambda: another.kafka.dead.add(1)))
+    with pytest.raises(Owed, match=f"owed: brokers 1 {LEADER_RATE}: the broker does not answer"):
+        another.run(last=1, stall_seconds=100)
+    assert another.clock.seconds - another.begun < 130

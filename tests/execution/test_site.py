@@ -1,0 +1,240 @@
+"""./ballast report --all: a static site from the tables, for reading alone."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from execution.cli import main
+from execution.tables import Warehouse
+from optimizer.units import NEVER_SECONDS
+from tests.execution.finished_runs import (
+    CONTENTS,
+    GB,
+    HOUR,
+    NOW,
+    add_checks,
+    add_documents,
+    add_figures,
+    add_plan,
+    copy_wave,
+    end,
+)
+from tests.execution.test_report_command import files
+from tests.execution.test_runs import approve, revoke
+from tests.execution.warehouse import add_waves
+
+HEAD = ("../report.css", "../index.html")  # links at the top of each cluster's page
+DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    """Two nights of clusters a and b: executed in part, refused, nothing to do, and never approved."""
+    warehouse = Warehouse(str(tmp_path / "w"))
+    end(warehouse, "n1", a="planned", b="refused")
+    add_plan(warehouse, "n1", "a")
+    add_plan(warehouse, "n1", "b")
+    approve(warehouse, "n1", "a", "ann")
+    copy_wave(warehouse, "n1", "a", 1, 1.5)
+    end(warehouse, "n2", a="nothing_to_do", b="planned")
+    add_documents(warehouse, "n2", "a", {"report.html": "<p>idle</p>"})
+    add_figures(warehouse, "n2", "a", disk_max_over_mean=(1.02, 1.02), brokers_outside_bands=(0.0, 0.0))
+    add_documents(warehouse, "n2", "b")
+    add_waves(warehouse, "n2", "b", 1, moved_bytes=5 * GB, estimated_seconds=HOUR)
+    return warehouse
+
+
+def site(warehouse: Warehouse, folder: Path) -> dict[str, bytes]:
+    """The files of a new site."""
+    assert main(["report", "--all", "--to", str(folder), "--warehouse", warehouse.path]) == 0
+    return files(folder)
+
+
+def cells(page: bytes) -> list[list[str]]:
+    """The texts of the cells of each row, without the header; times are replaced by their form."""
+    rows = re.findall(r"<tr>(<th scope=\"row\".*?)</tr>", page.decode(), re.DOTALL)
+    texts = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
+    return [[DATE.sub("DATE", re.sub(r"<[^>]*>", "", text)) for text in row] for row in texts]
+
+
+def links(page: bytes) -> list[str]:
+    """The targets of all links."""
+    return re.findall(r'href="([^"]*)"', page.decode())
+
+
+def bars(page: bytes) -> list[tuple[str, ...]]:
+    """Width of the done part, start and width of the rest, for each row."""
+    drawn = re.findall(r'<td class="draw short"><svg>(.*?)</svg>', page.decode())
+    return [tuple(re.findall(r'(?:x|width)="([^"]*)%"', svg)) for svg in drawn]
+
+
+def test_the_site_has_pages_for_people_alone(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Reports of plans and quality pages; no JSON and no script, so that nobody executes an old plan."""
+    found = site(warehouse, tmp_path / "s")
+    assert found.keys() == {
+        *("index.html", "report.css", "clusters/a.html", "clusters/b.html"),
+        *("n1/index.html", "n1/report.css", "n2/index.html", "n2/report.css"),
+        *("n1/a/report.html", "n1/a/report.css", "n1/quality/a.html", "n1/quality/b.html"),
+        *("n2/a/report.html", "n2/b/report.html", "n2/b/report.css"),
+    }
+    assert found["n1/a/report.html"] == CONTENTS["report.html"].encode()
+    assert found["n2/a/report.html"] == b"<p>idle</p>"
+
+
+def test_the_first_page_lists_runs_newest_first(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Verdicts, approval, executed waves and bytes of all clusters, with links to what exists."""
+    page = site(warehouse, tmp_path / "s")["index.html"]
+    assert cells(page) == [
+        ["n2", "DATE", "a, b", "1 nothing_to_do, 1 planned", "-", "0 of 1", "5.00 GB", "0 B"],
+        ["n1", "DATE", "a, b", "1 planned, 1 refused", "ann", "1 of 2", "20.00 GB", "10.00 GB"],
+    ]
+    assert links(page) == [
+        *("report.css", "clusters/a.html", "clusters/b.html"),
+        *("n2/index.html", "n2/a/report.html", "n2/b/report.html"),
+        *("n1/index.html", "n1/a/report.html", "n1/quality/b.html"),
+    ]
+
+
+def test_a_cluster_has_a_row_for_each_night(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Plan and execution next to each other; tables of a refused plan are no facts of the night."""
+    found = site(warehouse, tmp_path / "s")
+    assert cells(found["clusters/a.html"]) == [
+        ["n2", "", "0 B", "0 B", "nothing_to_do", "DATE", "1.02x → 1.02x", "0 → 0", "-", "-", "-", "-"],
+        [
+            *("n1", "", "20.00 GB", "10.00 GB", "planned", "DATE", "1.50x → 1.02x", "7 → 0"),
+            *("2.0 to 4.0", "1.5 (1 of 2)", "1 of 2", "ann"),
+        ],
+    ]
+    assert cells(found["clusters/b.html"]) == [
+        ["n2", "", "5.00 GB", "0 B", "planned", "DATE", "-", "-", "1.0", "-", "0 of 1", "-"],
+        ["n1", "", "-", "-", "refused", "DATE", *"------"],
+    ]
+    assert links(found["clusters/a.html"]) == [*HEAD, "../n2/a/report.html", "../n1/a/report.html"]
+    assert links(found["clusters/b.html"]) == [*HEAD, "../n2/b/report.html", "../n1/quality/b.html"]
+
+
+def test_pages_name_no_approver_of_a_revoked_plan(warehouse: Warehouse, tmp_path: Path) -> None:
+    """In the list of runs and in the nights of the cluster; what was executed before stays."""
+    revoke(warehouse, "n1", "a", "eve", at=NOW + timedelta(hours=1))
+    found = site(warehouse, tmp_path / "s")
+    assert cells(found["index.html"])[1][4:6] == ["-", "1 of 2"]
+    assert cells(found["clusters/a.html"])[1][-2:] == ["1 of 2", "-"]
+
+
+def test_the_page_of_a_run_has_its_decisions(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Verdicts and decisions of the last attempt, with links to the pages of the site alone."""
+    found = site(warehouse, tmp_path / "s")
+    page = found["n1/index.html"].decode()
+    assert page.count("Move \u00e9 20 GB") == 1
+    assert {*links(found["n1/index.html"])} == {"report.css", "quality/b.html", "a/report.html", "quality/a.html"}
+
+
+def test_bars_are_shares_of_the_largest_night(warehouse: Warehouse, tmp_path: Path) -> None:
+    """The done part is dark, the rest of the plan is light."""
+    end(warehouse, "n3", a="planned")
+    add_waves(warehouse, "n3", "a", 4, moved_bytes=10 * GB)
+    copy_wave(warehouse, "n3", "a", 2, 1)
+    found = site(warehouse, tmp_path / "s")
+    assert bars(found["clusters/a.html"]) == [("25", "25", "75"), ("0", "0", "0"), ("25", "25", "25")]
+    assert bars(found["clusters/b.html"]) == [("0", "0", "100"), ("0", "0", "0")]
+
+
+def test_measured_times_are_added(warehouse: Warehouse, tmp_path: Path) -> None:
+    """If all waves are timed, their number is not repeated; a wave without ``copied`` is done but not timed."""
+    copy_wave(warehouse, "n1", "a", 2, 0.5)
+    copy_wave(warehouse, "n2", "b", 1, None)
+    found = site(warehouse, tmp_path / "s")
+    assert cells(found["clusters/a.html"])[1][9] == "2.0"
+    assert cells(found["clusters/b.html"])[0][3:10] == ["5.00 GB", "planned", "DATE", "-", "-", "1.0", "-"]
+
+
+def test_a_wave_that_never_ends_has_no_hours(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Its rate is below what Kafka's throttle can enforce."""
+    end(warehouse, "n3", a="planned")
+    times = {"estimated_seconds": HOUR, "least_seconds": HOUR, "most_seconds": NEVER_SECONDS}
+    add_waves(warehouse, "n3", "a", 2, moved_bytes=GB, **times)
+    assert cells(site(warehouse, tmp_path / "s")["clusters/a.html"])[0][8] == "2.0 to never"
+
+
+def test_every_link_leads_to_a_page(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Relative links alone; nothing is loaded from elsewhere."""
+    folder = tmp_path / "s"
+    for name, page in site(warehouse, folder).items():
+        if "/a/" not in name and "/b/" not in name:
+            missing = [link for link in links(page) if not (folder / name).parent.joinpath(link).is_file()]
+            assert (name, missing) == (name, [])
+
+
+def test_pages_are_complete_and_plain(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Title, language, headers with scope; no style attribute, no script, no address; names are escaped."""
+    approve(warehouse, "n2", "b", "<script>")
+    found = site(warehouse, tmp_path / "s")
+    for name in ("index.html", "clusters/a.html", "clusters/b.html"):
+        text = found[name].decode()
+        assert '<html lang="en">' in text
+        assert re.search("<title>[^<]+</title>", text)
+        assert re.findall(r"<th(?! scope)", text.replace("<thead", "")) == []
+        assert [part for part in ("style=", "<script", "http:", "https:") if part in text] == []
+    assert "<td>&lt;script&gt;</td>" in found["clusters/b.html"].decode()
+
+
+def test_equal_tables_give_equal_bytes(warehouse: Warehouse, tmp_path: Path) -> None:
+    """No clock: a second site is the same, also over the first one."""
+    first = site(warehouse, tmp_path / "s")
+    assert site(warehouse, tmp_path / "t") == site(warehouse, tmp_path / "s") == first
+
+
+def test_other_files_stay(warehouse: Warehouse, tmp_path: Path) -> None:
+    """A site in the job's output folder deletes no plan and no rollback."""
+    folder = tmp_path / "s"
+    assert main(["report", "--run-id", "n1", "--to", str(folder), "--warehouse", warehouse.path]) == 0
+    before = files(folder)
+    assert before.items() <= site(warehouse, folder).items()
+
+
+def test_a_run_cannot_replace_a_page_of_the_site(warehouse: Warehouse, tmp_path: Path) -> None:
+    """Earlier releases accepted such run ids: they are listed without pages."""
+    names = ("clusters", "index.html", "report.css", "../x", ".")
+    for name in names:
+        end(warehouse, name, index="planned")
+        add_documents(warehouse, name, "index")
+        add_checks(warehouse, name, "index")
+    found = site(warehouse, tmp_path / "s")
+    pages = {name for name in found if "index" in name}
+    assert pages == {"index.html", "n1/index.html", "n2/index.html", "clusters/index.html"}
+    assert [row[0] for row in cells(found["index.html"])] == [*reversed(names), "n2", "n1"]
+    assert links(found["clusters/index.html"]) == [*HEAD]
+    assert {path.name for path in tmp_path.iterdir()} == {"w", "s"}
+
+
+def test_a_fleet_is_counted(warehouse: Warehouse, tmp_path: Path) -> None:
+    """More than three clusters are not named, and the run links to its own page."""
+    end(warehouse, "fleet", c="refused", d="refused", e="planned", f="planned")
+    add_documents(warehouse, "fleet", "e")
+    page = site(warehouse, tmp_path / "s")["index.html"]
+    assert cells(page)[0][:6] == ["fleet", "DATE", "4 clusters", "2 refused, 2 planned", "-", "0 of 0"]
+    assert [link for link in links(page) if "fleet" in link] == ["fleet/index.html"]
+
+
+def test_older_tables_are_read(warehouse: Warehouse, tmp_path: Path) -> None:
+    """A missing table or column is a dash; deleted documents have no link."""
+    waves = DeltaTable(f"{warehouse.path}/waves")
+    waves.update({"least_seconds": "NULL"}, predicate="wave = 2")
+    for table in ("plan_summary", "documents", "quality_results", "executions"):
+        (tmp_path / "w" / table).rename(tmp_path / table)
+    found = site(warehouse, tmp_path / "s")
+    assert {path for path in found if path.endswith(("a.html", "b.html", "report.html"))} == {
+        *("clusters/a.html", "clusters/b.html"),
+    }
+    assert cells(found["clusters/a.html"])[1][2:10] == ["20.00 GB", "0 B", "planned", "DATE", "-", "-", "2.0", "-"]
+    assert links(found["clusters/a.html"]) == [*HEAD]
+
+
+def test_without_tables_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, with the remedy of show."""
+    assert main(["report", "--all", "--to", str(tmp_path / "s"), "--warehouse", str(tmp_path / "w")]) == 2
+    assert "give the warehouse of the run with --warehouse" in capsys.readouterr().err
+    assert not (tmp_path / "s").exists()
