@@ -287,7 +287,12 @@ def test_copies_flow_between_racks(tables: Tables) -> None:
 def test_tables_keep_their_contracts(tables: Tables) -> None:
     """No NOT NULL column holds a null and keys are unique; only findings about waves, and what the small plan does not
     have, may have no rows: alternatives, and brokers with several directories."""
-    assert {name for name, rows in tables.items() if not rows} <= {"wave_findings", "alternatives", "dir_balance", "dir_moves"}
+    assert {name for name, rows in tables.items() if not rows} <= {
+        "wave_findings",
+        "alternatives",
+        "dir_balance",
+        "dir_moves",
+    }
     for name, rows in tables.items():
         table = schemas.ALL[name]
         assert all(list(row) == [c.name for c in table.columns] for row in rows)
