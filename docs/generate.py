@@ -18,6 +18,7 @@ LAYERS = {
     "bronze": "Bronze: records of the sources",
     "silver": "Silver: clean and typed",
     "planning": "Planning: instance, solution, proof",
+    "consumers": "Consumers: who reads, and who notices the plan",
     "output": "Output: the plan and its documents",
     "execution": "Execution: approvals and wave events",
 }

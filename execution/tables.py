@@ -40,6 +40,20 @@ _ARROW: dict[str, pa.DataType] = {
             ]
         )
     ),
+    "array<struct<topic:string,partitions:array<int>>>": pa.list_(
+        pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])
+    ),
+    "array<struct<wave:int,rack_set_changes:int,rack_list_changes:int,leader_changes:int,copied:int>>": pa.list_(
+        pa.struct(
+            [
+                ("wave", pa.int32()),
+                ("rack_set_changes", pa.int32()),
+                ("rack_list_changes", pa.int32()),
+                ("leader_changes", pa.int32()),
+                ("copied", pa.int32()),
+            ]
+        )
+    ),
 }
 
 

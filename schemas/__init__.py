@@ -1,6 +1,6 @@
 """The contracts of all tables, by name."""
 
-from schemas import bronze, execution, output, planning, runs, silver, verdicts
+from schemas import bronze, consumers, execution, output, planning, runs, silver, verdicts
 from schemas.table import Column, Table, by_name
 
 ALL = by_name(
@@ -11,6 +11,7 @@ ALL = by_name(
         *bronze.TABLES,
         *silver.TABLES,
         *planning.TABLES,
+        *consumers.TABLES,
         *output.TABLES,
     )
 )

@@ -27,6 +27,17 @@ _TYPES: dict[str, T.DataType] = {
         .add("logs", T.IntegerType())
         .add("is_open", T.BooleanType())
     ),
+    "array<struct<topic:string,partitions:array<int>>>": T.ArrayType(
+        T.StructType().add("topic", T.StringType()).add("partitions", T.ArrayType(T.IntegerType()))
+    ),
+    "array<struct<wave:int,rack_set_changes:int,rack_list_changes:int,leader_changes:int,copied:int>>": T.ArrayType(
+        T.StructType()
+        .add("wave", T.IntegerType())
+        .add("rack_set_changes", T.IntegerType())
+        .add("rack_list_changes", T.IntegerType())
+        .add("leader_changes", T.IntegerType())
+        .add("copied", T.IntegerType())
+    ),
     "map<string,bigint>": T.MapType(T.StringType(), T.LongType(), valueContainsNull=False),
 }
 

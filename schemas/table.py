@@ -17,6 +17,8 @@ Type = Literal[
     "array<int>",
     "array<string>",
     "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>",
+    "array<struct<topic:string,partitions:array<int>>>",
+    "array<struct<wave:int,rack_set_changes:int,rack_list_changes:int,leader_changes:int,copied:int>>",
     "map<string,string>",
     "map<string,bigint>",
 ]

@@ -28,8 +28,8 @@ partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s
 consumer_group     group, protocol (classic, consumer, or null), state, assignor, coordinator_id, members (a number),
                    epoch (of the group; null in the classic protocol): each null when the source does not print it;
                    is_complete (bool: false if the source names the group, and can't read its members)
-consumer_offset    group, topic, partition, current_offset, end_offset, lag, member_id (the last four null where there
-                   is none)
+consumer_offset    group, topic, partition, current_offset, end_offset, lag, member_id, host, client_id (the last six
+                   null where there is none)
 consumer_member    group, member_id, instance_id (null for a dynamic member), host, client_id, partitions (a number),
                    assigned (list of {topic, partitions: [..]}; null when not printed), protocol (as above)
 malformed          expected (what the parser looked for), reason, remedy, text (at most 2,000 characters), rule and

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.emit.broker_lines import BrokerLine, has_capacities
 from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.consumer_counts import consumer_counts
 from optimizer.emit.inside_sentences import undo_inside
 from optimizer.emit.kafka_files import numbered
 from optimizer.emit.shown_figures import gives_up_replicas
@@ -73,9 +74,11 @@ def _leaders(plan: ClusterPlan) -> Card:
         return {racks.get(broker) for broker in ids}
 
     changed = sum(sets(row.current_replicas) != sets(row.proposed_replicas) for row in plan.changed)
+    counts = consumer_counts(plan.consumer_groups)
+    of_groups = f"; {counts.noticing:,} of {plural(counts.reading, 'consumer group')} notice it" if counts else ""
     if not changed and not plan.number("leader_changes"):
-        return Card("0", "preferred leaders change", "clients notice nothing")
-    text = f"clients look them up again; {clause(changed, 'partition', 'uses', 'use')} other racks"
+        return Card("0", "preferred leaders change", f"clients notice nothing{of_groups if plan.moves else ''}")
+    text = f"clients look them up again; {clause(changed, 'partition', 'uses', 'use')} other racks{of_groups}"
     return Card(human_count(plan.number("leader_changes")), "preferred leaders change", text)
 
 

@@ -59,6 +59,8 @@ class ClusterPlan:
         Empty if no broker has several.
     dir_moves : sequence of DirMoveRow
         Replicas that move inside their brokers, in waves of their own after all others.
+    consumer_groups, consumer_members : sequences of rows
+        Empty if no source is about consumers.
     disk_headroom : float
         Share of a disk that stays free.
     window_hours : float
@@ -95,6 +97,8 @@ class ClusterPlan:
     curve: Sequence[rows.CurveRow] = ()
     directories: Sequence[rows.DirectoryRow] = ()
     dir_moves: Sequence[rows.DirMoveRow] = ()
+    consumer_groups: Sequence[rows.ConsumerImpactRow] = ()
+    consumer_members: Sequence[rows.ConsumerLoadRow] = ()
     disk_headroom: float = Policy.disk_headroom
     window_hours: float = Schedule.window_hours
     valid_hours: float = Schedule.valid_hours

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from textwrap import wrap
 
 from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.consumer_counts import consumer_counts
 from optimizer.emit.decision import Decision
 from optimizer.units import human_moment, iso_time
 
@@ -57,6 +58,7 @@ def first_screen(plan: ClusterPlan, decision: Decision) -> str:
 
 def decision_json(plan: ClusterPlan, decision: Decision) -> str:
     """The decision as JSON: all its fields, the first screen as ``text``, and the times of the plan."""
+    counts = consumer_counts(plan.consumer_groups)
     content = {
         "format": FORMAT,
         "cluster_id": plan.cluster_id,
@@ -64,6 +66,7 @@ def decision_json(plan: ClusterPlan, decision: Decision) -> str:
         "captured_at": iso_time(plan.captured_at),
         "valid_until": iso_time(plan.valid_until),
         **asdict(decision),
+        **({"consumer_groups": asdict(counts)} if counts else {}),
         "text": first_screen(plan, decision),
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

@@ -305,6 +305,61 @@ class DirMoveRow(TableRow):
 
 
 @dataclass(frozen=True)
+class ConsumerLoadRow(TableRow):
+    """Of ``consumer_load``: a member of a consumer group."""
+
+    group_id: str
+    member_id: str
+    client_id: str | None
+    host: str | None
+    partitions: int
+    in_bytes_per_s: int | None
+    brokers: Sequence[int]
+    brokers_after: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ConsumerImpactRow(TableRow):
+    """Of ``consumer_impact``: a consumer group; null figures are unknown."""
+
+    group_id: str
+    protocol: str | None
+    state: str | None
+    assignor: str | None
+    lag_messages: int | None
+    members: int | None
+    is_known: bool
+    partitions: int | None
+    in_bytes_per_s: int | None
+    busiest_over_mean: float | None
+    possible_over_mean: float | None
+    least_over_mean: float | None
+    range_over_mean: float | None
+    round_robin_over_mean: float | None
+    rack_set_changes: int | None
+    rack_list_changes: int | None
+    leader_changes: int | None
+    copied: int | None
+    changed_topics: Sequence[str]
+    waves: Sequence[Mapping[str, Any]]
+
+    @property
+    def may_rebalance(self) -> bool:
+        """Whether a classic group whose leader has client.rack rebalances."""
+        return bool(self.rack_set_changes) and not self.keeps_partitions
+
+    @property
+    def keeps_partitions(self) -> bool:
+        """Whether its members keep what they hold when racks change: only the epoch of such a group rises."""
+        return self.protocol == "consumer"
+
+    @property
+    def notices(self) -> bool:
+        """Whether anything changes for what its members hold."""
+        return self.may_rebalance or bool(self.leader_changes) or bool(self.copied)
+
+
+@dataclass(frozen=True)
 class AlternativeRow(TableRow):
     """Of ``alternatives``: one figure of another plan."""
 

@@ -60,6 +60,18 @@ def instance_brokers(disk_gb: int = 1000) -> Rows:
     ]  # fmt: skip
 
 
+def brokers() -> Rows:
+    """Rows of ``brokers``."""
+    return [
+        {
+            "broker_id": broker, "host": None, "port": None, "rack": rack, "state": state, "is_controller": False,
+            "closed_cause": None, "closed_reason": None, "disk_capacity_bytes": None, "in_capacity_bytes_per_s": None,
+            "out_capacity_bytes_per_s": None,
+        }
+        for broker, rack, state, *_ in BROKERS
+    ]  # fmt: skip
+
+
 def baseline() -> Rows:
     """Rows of ``baseline``."""
     rows: Rows = []
@@ -192,6 +204,7 @@ def inputs(spark: SparkSession, **replaced: Rows) -> dict[str, DataFrame]:
         "curve": [],
         "findings": FINDINGS, "quality_results": QUALITY, "input_findings": INPUT, "sources": SOURCES,
         "throttles_found": FOUND, "topics": TOPICS,
+        "brokers": brokers(), "consumer_groups": [], "consumer_members": [],
         **replaced,
     }  # fmt: skip
     return {name: frame(spark, name, rows) for name, rows in tables.items()}

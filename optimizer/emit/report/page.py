@@ -22,6 +22,7 @@ from optimizer.emit.pages import render, text_of
 from optimizer.emit.rack_sentences import near_leaders
 from optimizer.emit.report import movement
 from optimizer.emit.report.other_plans import other_plans
+from optimizer.emit.report.readers import readers
 from optimizer.emit.rows import CurveRow
 from optimizer.emit.shown_figures import (
     LEAVES_NO_MORE,
@@ -124,6 +125,7 @@ def report(plan: ClusterPlan, decision: Decision, written: Sequence[Document], *
         **_of_brokers(plan, broker_lines(plan)),
         **_of_movement(plan),
         **_of_directories(plan),
+        readers=readers(plan),
         losses=list(loss_lines(plan)),
         is_safe=_is_safe(plan),
         loss_note=loss_note(plan),

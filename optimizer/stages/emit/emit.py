@@ -80,6 +80,8 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         curve=rows.CurveRow.of(tables["curve"]),
         directories=rows.DirectoryRow.of(tables["dir_balance"]),
         dir_moves=rows.DirMoveRow.of(tables["dir_moves"]),
+        consumer_groups=rows.ConsumerImpactRow.of(tables["consumer_impact"]),
+        consumer_members=rows.ConsumerLoadRow.of(tables["consumer_load"]),
         disk_headroom=settings.policy.disk_headroom,
         window_hours=settings.schedule.window_hours,
         valid_hours=settings.schedule.valid_hours,

@@ -22,6 +22,8 @@ _ORDER = {
     "broker_waves": ("wave", "broker_id"),
     "dir_balance": ("broker_id", "log_dir"),
     "dir_moves": ("wave", "topic", "partition", "broker_id"),
+    "consumer_load": ("group_id", "member_id"),
+    "consumer_impact": ("group_id",),
     "alternatives": ("position", "figure"),
     "curve": ("move_price",),
     "bounds": ("kind",),

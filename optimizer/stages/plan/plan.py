@@ -1,5 +1,5 @@
 """Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, rack_flow, broker_waves, dir_balance, dir_moves,
-throttles, broker_balance, plan_summary, exposure, wave_findings, alternatives."""
+throttles, broker_balance, plan_summary, exposure, wave_findings, alternatives, consumer_load, consumer_impact."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -20,6 +20,7 @@ from optimizer.planning.throttle_rows import throttle_rows
 from optimizer.planning.wave_rows import schedule_cluster, wave_rows
 from optimizer.settings import Settings
 from optimizer.stages.plan.alternatives_table import alternatives_table
+from optimizer.stages.plan.consumer_tables import consumer_tables
 from optimizer.stages.plan.dir_move_tables import dir_move_tables
 from optimizer.stages.plan.exposure_tables import exposure_tables
 from optimizer.stages.plan.flow_tables import flow_tables
@@ -161,6 +162,7 @@ def build(inputs: Frames, run: Run) -> Frames:
         "exposure": conform(exposed_tables["exposure"], EXPOSURE),
         "wave_findings": conform(wave_findings, WAVE_FINDINGS),
         "alternatives": conform(alternatives_table(base, hosts, run.settings), ALTERNATIVES),
+        **consumer_tables(base, scheduled, inputs),
     }
 
 

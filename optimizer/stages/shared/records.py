@@ -24,6 +24,12 @@ _FIELDS = {
     "partition_load": "topic STRING, partition BIGINT, size_bytes STRING, in_bytes_per_s STRING, "
     "out_bytes_per_s STRING",
     "cluster_id": "kafka_cluster_id STRING",
+    "consumer_group": "group STRING, protocol STRING, state STRING, assignor STRING, coordinator_id BIGINT, "
+    "members BIGINT, epoch BIGINT, is_complete BOOLEAN",
+    "consumer_offset": "group STRING, topic STRING, partition BIGINT, lag BIGINT, member_id STRING, host STRING, "
+    "client_id STRING",
+    "consumer_member": "group STRING, member_id STRING, instance_id STRING, host STRING, client_id STRING, "
+    "partitions BIGINT, assigned ARRAY<STRUCT<topic: STRING, partitions: ARRAY<BIGINT>>>, protocol STRING",
     "malformed": "expected STRING, rule STRING, severity STRING, reason STRING, remedy STRING, text STRING, "
     "is_sample BOOLEAN",
 }

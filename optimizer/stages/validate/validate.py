@@ -1,4 +1,5 @@
-"""Stage 2, validate: bronze tables -> silver tables, quarantine, quality_results, input_findings, sources."""
+"""Stage 2, validate: bronze tables -> silver tables, consumer tables, quarantine, quality_results, input_findings,
+sources."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -24,6 +25,7 @@ from optimizer.stages.validate.metric_topics import from_records, resolve_topics
 from optimizer.stages.validate.quality_pages import pages
 from optimizer.stages.validate.refusal import refusals
 from optimizer.stages.validate.rule import quarantined
+from optimizer.stages.validate.silver_consumers import consumers
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE, SOURCES
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
 from schemas.spark import conform, schema_of, small_frame
@@ -123,6 +125,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     later_measures = pool.submit(_measures, inputs["bronze_metrics"], records, placed, settings)
     configs = judge.judge_configs(records)
     later_hosts = pool.submit(_hosts, records, placed, configs.used, settings)
+    later_consumers = pool.submit(consumers, records, placed)
     sizes, loads = judge.judge_sizes(records, placed), judge.judge_loads(records, placed)
     measures = later_measures.result()
     facts = _Facts(
@@ -133,15 +136,16 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
         hosts=later_hosts.result(),
         measures=measures,
     )
-    outcome = _outcome(placed, facts, settings)
+    outcome, readers = _outcome(placed, facts, settings), later_consumers.result()
     judged = (
         *(placements, reassignments, judge.judge_cluster_ids(records)),
         *facts.judged(),
         *(outcome.load, outcome.held),
+        *readers.judged,
     )
     broken = [quarantined(frame.rows, frame.rules) for frame in judged]
     return _Cleaned(
-        tables=outcome.tables,
+        tables={**outcome.tables, **readers.tables},
         judged=judged,
         quarantine=_quarantine([*broken, judge.malformed(records), measures.ambiguous]),
         counted=Counted(

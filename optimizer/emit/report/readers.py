@@ -1,0 +1,148 @@
+"""Consumers: which groups notice the plan, wave by wave, and how evenly their members read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.consumer_counts import ConsumerCounts, consumer_counts
+from optimizer.emit.rows import ConsumerImpactRow, ConsumerLoadRow
+from optimizer.units import agree, clause, listed, plural
+
+_GROUPS = 50  # rows of a table that is read; the tables have all
+_MEMBERS = 100  # the busiest
+_UNEVEN = 10  # sentences, the most uneven groups
+_NAMES = 5  # groups of a wave in a line
+_WORTH = 0.1  # over the mean: an assignment that is better by less is not worth a change
+_PROVEN = 0.01  # over the mean: a bound so near shows that no assignment is better
+_RANGE, _ROUND_ROBIN = "range", "roundrobin"
+
+
+@dataclass(frozen=True)
+class WaveReaders:
+    """The groups that notice one wave."""
+
+    wave: int
+    groups: int
+    names: str
+    may_rebalance: int
+    with_new_leaders: int
+
+
+@dataclass(frozen=True)
+class Readers:
+    """The section about consumers.
+
+    Parameters
+    ----------
+    summary : str
+        Who notices the plan.
+    groups, hidden : sequence of rows, int
+        The groups that notice most, and how many more there are.
+    waves : sequence of WaveReaders
+    uneven : sequence of str
+        Sentences about groups that could share better.
+    members, members_hidden : sequence of rows, int
+        The busiest members, and how many more there are.
+    """
+
+    summary: str
+    groups: Sequence[ConsumerImpactRow]
+    hidden: int
+    waves: Sequence[WaveReaders]
+    uneven: Sequence[str]
+    members: Sequence[ConsumerLoadRow]
+    members_hidden: int
+
+
+def readers(plan: ClusterPlan) -> Readers | None:
+    """The section; None if no source is about consumers."""
+    counts = consumer_counts(plan.consumer_groups)
+    if counts is None:
+        return None
+    groups = sorted(plan.consumer_groups, key=_most_noticed)
+    members = sorted(plan.consumer_members, key=lambda row: (-(row.in_bytes_per_s or 0), row.group_id, row.member_id))
+    return Readers(
+        summary=noticed_in_words(counts),
+        groups=groups[:_GROUPS],
+        hidden=max(len(groups) - _GROUPS, 0),
+        waves=[*_waves(plan.consumer_groups)],
+        uneven=[*map(_uneven_in_words, _uneven(groups))],
+        members=members[:_MEMBERS],
+        members_hidden=max(len(members) - _MEMBERS, 0),
+    )
+
+
+def noticed_in_words(counts: ConsumerCounts) -> str:
+    """Which groups notice the plan, and of which nobody knows."""
+    parts = []
+    if counts.noticing:
+        what = [
+            f"{number:,} {words}"
+            for number, words in (
+                (counts.may_rebalance, "may rebalance"),
+                (counts.with_new_leaders, agree(counts.with_new_leaders, "gets new leaders", "get new leaders")),
+                (counts.read_while_copied, agree(counts.read_while_copied, "reads", "read") + " while copies run"),
+            )
+            if number
+        ]
+        parts.append(
+            f"{counts.noticing:,} of {plural(counts.reading, 'consumer group')} {_notice(counts)}: {listed(what)}"
+        )
+    elif counts.reading:
+        parts.append(f"none of {plural(counts.reading, 'consumer group')} notices the plan")
+    if counts.noticing and counts.unaffected:
+        parts.append(f"{counts.unaffected:,} {agree(counts.unaffected, 'notices', 'notice')} nothing")
+    if counts.without_members:
+        parts.append(clause(counts.without_members, "group", "has no members", "have no members"))
+    if counts.unknown:
+        parts.append(f"of {plural(counts.unknown, 'group')} nobody knows what the members hold")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _notice(counts: ConsumerCounts) -> str:
+    return agree(counts.noticing, "notices the plan", "notice the plan")
+
+
+def _most_noticed(row: ConsumerImpactRow) -> tuple[bool, int, int, int, str]:
+    """Groups that nobody knows come last."""
+    figures = (row.rack_set_changes if row.may_rebalance else 0, row.leader_changes, row.copied)
+    racks, leaders, copied = (-(figure or 0) for figure in figures)
+    return not row.is_known, racks, leaders, copied, row.group_id
+
+
+def _waves(groups: Sequence[ConsumerImpactRow]) -> Iterator[WaveReaders]:
+    """The waves that a group notices."""
+    pairs = [(wave["wave"], row, wave) for row in groups for wave in row.waves]
+    for number in sorted({wave for wave, *_ in pairs}):
+        of_wave = [(row, wave) for at, row, wave in pairs if at == number]
+        rebalancing = [row for row, wave in of_wave if wave["rack_set_changes"] and not row.keeps_partitions]
+        new_leaders = [row for row, wave in of_wave if wave["leader_changes"]]
+        copied = [row for row, wave in of_wave if wave["copied"]]
+        names = sorted({row.group_id for row in (*rebalancing, *new_leaders, *copied)})
+        more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
+        if names:
+            shown = ", ".join(names[:_NAMES]) + more
+            yield WaveReaders(number, len(names), shown, len(rebalancing), len(new_leaders))
+
+
+def _uneven(groups: Sequence[ConsumerImpactRow]) -> list[ConsumerImpactRow]:
+    """The groups that could share better, the most uneven first."""
+    gains = [(_gain(row), row) for row in groups]
+    worth = sorted(((gain, row) for gain, row in gains if gain > _WORTH), key=lambda pair: (-pair[0], pair[1].group_id))
+    return [row for _, row in worth[:_UNEVEN]]
+
+
+def _gain(row: ConsumerImpactRow) -> float:
+    return (row.busiest_over_mean or 0.0) - (row.possible_over_mean or 0.0)
+
+
+def _uneven_in_words(row: ConsumerImpactRow) -> str:
+    busiest, possible = row.busiest_over_mean or 0.0, row.possible_over_mean or 0.0
+    proven = " (no assignment gives less)" if possible - (row.least_over_mean or 0.0) <= _PROVEN else ""
+    others = {"Range": row.range_over_mean, "RoundRobin": row.round_robin_over_mean}
+    used = {_RANGE: "Range", _ROUND_ROBIN: "RoundRobin"}.get((row.assignor or "").lower())
+    would = [f"{name} would give {value:.2f}" for name, value in others.items() if value and name != used]
+    named = f"{row.group_id} ({row.assignor})" if row.assignor else row.group_id
+    times = f"the busiest member reads {busiest:.2f} times the mean"
+    return f"{named}: {times}; {possible:.2f} is possible{proven}; {listed(would)}."

@@ -1,0 +1,227 @@
+"""Rows of ``consumer_load`` and ``consumer_impact`` of one cluster: who reads what, how evenly, who notices the plan.
+
+Nothing of it changes the plan.
+
+References
+----------
+KIP-881, ``ConsumerCoordinator.MetadataSnapshot`` (4.3.1): a classic group rebalances if the set of racks of a partition
+changes and its leader has ``client.rack``. KIP-1101, ``Utils.computeTopicHash`` (4.3.1): a group of the consumer
+protocol gets a new epoch if the list of racks changes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from optimizer.domain import Bools, Ints
+from optimizer.kafka.assignors import Member
+from optimizer.planning.member_loads import evenness
+
+# Columns of partitions that ``consumer_rows`` reads, besides those that name the cluster and the run.
+COLUMNS = (
+    *("topic", "partition", "current_replicas", "proposed_replicas", "leader", "wave", "moved_bytes"),
+    "in_bytes_per_s",
+)
+_NO_LEADER = -1
+_NOTICED = ("rack_set_changes", "rack_list_changes", "leader_changes", "copied")
+_RATIOS = {
+    "busiest_over_mean": "busiest",
+    "possible_over_mean": "possible",
+    "least_over_mean": "at_least",
+    "range_over_mean": "with_range",
+    "round_robin_over_mean": "with_round_robin",
+}
+
+
+@dataclass(frozen=True)
+class _RackChanges:
+    """Whether the set of racks of a partition's replicas changes, and whether their list does meanwhile, each (P,).
+
+    While a replica is copied both brokers are in the list, so it also changes if the copy stays inside a rack.
+    """
+
+    of_set: Bools
+    of_list: Bools
+
+
+@dataclass(frozen=True)
+class _Partitions:
+    """All partitions of the cluster as arrays of length P, by topic and number.
+
+    ``wave`` is 0 for unchanged ones; ``racks`` is None if no broker has a rack.
+    """
+
+    row_of: dict[tuple[str, int], int]
+    keys: list[tuple[str, int]]
+    rows_of: dict[str, range]
+    rate: Ints
+    wave: Ints
+    leader_before: Ints
+    leader_after: Ints
+    racks: _RackChanges | None
+    is_copied: Bools
+    are_rates_known: bool
+
+    @property
+    def leader_changes(self) -> Bools:
+        """Whether another broker leads after the plan."""
+        return self.leader_before != self.leader_after
+
+    def noticed(self, rows: Ints) -> dict[str, int | None]:
+        """What the readers of some partitions notice, in numbers of partitions."""
+        racks = self.racks
+        return {
+            "rack_set_changes": None if racks is None else int(racks.of_set[rows].sum()),
+            "rack_list_changes": None if racks is None else int(racks.of_list[rows].sum()),
+            "leader_changes": int(self.leader_changes[rows].sum()),
+            "copied": int(self.is_copied[rows].sum()),
+        }
+
+
+def consumer_rows(
+    partitions: pd.DataFrame,
+    groups: Iterable[Mapping[str, Any]],
+    members: Iterable[Mapping[str, Any]],
+    racks: Mapping[int, str | None],
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows of ``consumer_load`` and ``consumer_impact`` of one cluster, without the columns that name cluster and run.
+
+    Parameters
+    ----------
+    partitions : DataFrame
+        All partitions, with ``COLUMNS``; ``wave`` is null for unchanged ones.
+    groups, members : iterable of mapping
+        Rows of ``consumer_groups`` and ``consumer_members``.
+    racks : mapping
+        The rack of each broker, also if the policy ignores racks; None without one.
+    """
+    known = _known_partitions(partitions, racks)
+    members_of: dict[str, list[Mapping[str, Any]]] = {}
+    for member in sorted(members, key=lambda row: str(row["member_id"])):
+        members_of.setdefault(member["group_id"], []).append(member)
+    loads, impacts = [], []
+    for group in sorted(groups, key=lambda row: str(row["group_id"])):
+        of_group = members_of.get(group["group_id"], [])
+        held = [_rows_held(known, member) for member in of_group]
+        of_members = [
+            _load(known, member, rows) for member, rows in zip(of_group, held, strict=True) if rows is not None
+        ]
+        loads += of_members
+        impacts.append(_impact(known, group, of_group, held, of_members))
+    return {"consumer_load": loads, "consumer_impact": impacts}
+
+
+def _known_partitions(rows: pd.DataFrame, racks: Mapping[int, str | None]) -> _Partitions:
+    ordered = rows.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
+    keys = list(zip(ordered["topic"], ordered["partition"].astype(int), strict=True))
+    before, after = ordered["current_replicas"].to_list(), ordered["proposed_replicas"].to_list()
+    wave = ordered["wave"].to_numpy(dtype="float64", na_value=0.0).astype(np.int64)
+    leader = ordered["leader"].to_numpy(dtype="float64", na_value=float(_NO_LEADER)).astype(np.int64)
+    first = np.fromiter((ids[0] for ids in after), np.int64, len(after))
+    rate = ordered["in_bytes_per_s"].to_numpy(dtype=np.int64)
+    ends = ordered.groupby("topic", sort=False).size().cumsum()
+    return _Partitions(
+        row_of={key: row for row, key in enumerate(keys)},
+        keys=keys,
+        rows_of={
+            str(topic): range(start, end) for topic, start, end in zip(ends.index, [0, *ends[:-1]], ends, strict=True)
+        },
+        rate=rate,
+        wave=wave,
+        leader_before=leader,
+        leader_after=np.where(wave > 0, first, leader),
+        racks=_rack_changes(before, after, wave, racks),
+        is_copied=(ordered["moved_bytes"].to_numpy(dtype=np.int64) > 0) & (wave > 0),
+        are_rates_known=bool(rate.any()),
+    )
+
+
+def _rack_changes(
+    before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], wave: Ints, racks: Mapping[int, str | None]
+) -> _RackChanges | None:
+    """A broker without a rack counts as in a rack of no name, as for Kafka."""
+    if not any(racks.values()):
+        return None
+    of_set, of_list = np.zeros((2, len(before)), dtype=bool)
+    for row in np.flatnonzero(wave > 0).tolist():
+        old, new = ({int(broker) for broker in ids} for ids in (before[row], after[row]))
+        of_set[row] = {racks.get(broker) for broker in old} != {racks.get(broker) for broker in new}
+        of_list[row] = any(racks.get(broker) for broker in old ^ new)
+    return _RackChanges(of_set, of_list)
+
+
+def _rows_held(known: _Partitions, member: Mapping[str, Any]) -> Ints | None:
+    """The rows of a member's partitions; None if no source says what it holds."""
+    assigned = member["assigned"]
+    if assigned is None:
+        return None
+    keys = [(str(topic["topic"]), int(partition)) for topic in assigned for partition in topic["partitions"]]
+    return np.array([known.row_of[key] for key in keys if key in known.row_of], dtype=np.int64)
+
+
+def _load(known: _Partitions, member: Mapping[str, Any], rows: Ints) -> dict[str, Any]:
+    return {
+        **{name: member[name] for name in ("group_id", "member_id", "client_id", "host", "instance_id")},
+        "partitions": len(rows),
+        "in_bytes_per_s": int(known.rate[rows].sum()) if known.are_rates_known else None,
+        "brokers": _brokers(known.leader_before[rows]),
+        "brokers_after": _brokers(known.leader_after[rows]),
+    }
+
+
+def _brokers(leaders: Ints) -> list[int]:
+    return [int(broker) for broker in np.unique(leaders[leaders != _NO_LEADER])]
+
+
+def _impact(
+    known: _Partitions,
+    group: Mapping[str, Any],
+    members: Sequence[Mapping[str, Any]],
+    held: Sequence[Ints | None],
+    loads: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """The row of one group; what depends on its members' partitions is null if a source does not say them."""
+    count = len(members) or (group["members"] or 0)
+    is_known = bool(group["is_complete"]) and len(members) >= count and all(rows is not None for rows in held)
+    none = np.array([], dtype=np.int64)
+    rows = np.unique(np.concatenate([none, *(rows for rows in held if rows is not None)]))
+    changed = rows[known.wave[rows] > 0]
+    topics = sorted({known.keys[row][0] for row in rows.tolist()})
+    result: dict[str, Any] = {
+        **{name: group[name] for name in ("group_id", "protocol", "state", "assignor", "lag_messages")},
+        "members": count if group["is_complete"] else None,
+        "is_known": is_known,
+        "partitions": len(rows) if is_known else None,
+        "in_bytes_per_s": int(known.rate[rows].sum()) if is_known and known.are_rates_known else None,
+        **dict.fromkeys(_RATIOS),
+        **(known.noticed(changed) if is_known else dict.fromkeys(_NOTICED)),
+        "topics": topics,
+        "changed_topics": sorted({known.keys[row][0] for row in changed.tolist()}),
+        "waves": [
+            {"wave": wave, **known.noticed(changed[known.wave[changed] == wave])} for wave in _waves(known, changed)
+        ],
+    }
+    if is_known and known.are_rates_known:
+        result |= _ratios(known, topics, members, loads)
+    return result
+
+
+def _waves(known: _Partitions, rows: Ints) -> list[int]:
+    return [int(wave) for wave in np.unique(known.wave[rows])]
+
+
+def _ratios(
+    known: _Partitions,
+    topics: Sequence[str],
+    members: Sequence[Mapping[str, Any]],
+    loads: Sequence[Mapping[str, Any]],
+) -> dict[str, float | None]:
+    rates = {known.keys[row]: int(known.rate[row]) for topic in topics for row in known.rows_of[topic]}
+    counts = {topic: known.keys[known.rows_of[topic][-1]][1] + 1 for topic in topics}
+    subscribed = [Member(row["member_id"], tuple(topics), row["instance_id"]) for row in members]
+    held = {row["member_id"]: row["in_bytes_per_s"] for row in loads}
+    found = evenness(subscribed, held, rates, counts)
+    return {name: getattr(found, field) if found else None for name, field in _RATIOS.items()}

@@ -1,0 +1,58 @@
+"""The tables ``consumer_load`` and ``consumer_impact``: one pandas function makes the rows of a cluster."""
+
+import json
+from functools import reduce
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.planning.consumer_rows import COLUMNS, consumer_rows
+from optimizer.stages.plan.table_pair import rows_of_all, schema_of_all, split
+from optimizer.stages.stage import Frames
+from schemas.consumers import CONSUMER_IMPACT, CONSUMER_LOAD
+from schemas.keys import CLUSTER_RUN
+from schemas.spark import conform, schema_of, small_frame
+
+_TABLES = (CONSUMER_LOAD, CONSUMER_IMPACT)
+_ALL = schema_of_all(_TABLES)
+_FACTS = ("consumer_groups", "consumer_members", "brokers")
+_KEEP_NULLS = {"ignoreNullFields": "false"}
+
+
+def consumer_tables(base: DataFrame, scheduled: DataFrame, inputs: Frames) -> dict[str, DataFrame]:
+    """Both frames by name; without rows if no source is about consumers.
+
+    Parameters
+    ----------
+    base : DataFrame
+        Rows of ``compare_lists`` of all partitions.
+    scheduled : DataFrame
+        Changed rows of them with waves.
+    inputs : mapping
+        ``consumer_groups``, ``consumer_members`` and ``brokers``.
+    """
+    groups = inputs["consumer_groups"]
+    if groups.isEmpty():
+        spark = base.sparkSession
+        return {table.name: small_frame(spark, [], schema_of(table)) for table in _TABLES}
+    with_readers = F.broadcast(groups.select("cluster_id").distinct())
+    unchanged = base.filter("NOT is_changed").select("cluster_id", *COLUMNS)
+    lists = unchanged.unionByName(scheduled.select("cluster_id", *COLUMNS)).join(with_readers, "cluster_id", "semi")
+    facts = reduce(DataFrame.unionByName, (_as_json(inputs[name], name) for name in _FACTS))
+    rows = lists.groupBy("cluster_id").cogroup(facts.groupBy("cluster_id")).applyInPandas(_rows, _ALL).persist()
+    return {table.name: conform(split(rows, _TABLES)[table.name], table) for table in _TABLES}
+
+
+def _as_json(frame: DataFrame, name: str) -> DataFrame:
+    row = F.to_json(F.struct(*(column for column in frame.columns if column not in CLUSTER_RUN)), _KEEP_NULLS)
+    return frame.select(*CLUSTER_RUN, F.lit(name).alias("name"), row.alias("row"))
+
+
+def _rows(partitions: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    if partitions.empty or facts.empty:
+        return pd.DataFrame(columns=_ALL.names)
+    groups, members, brokers = (list(map(json.loads, facts.loc[facts["name"] == name, "row"])) for name in _FACTS)
+    made = consumer_rows(partitions, groups, members, {row["broker_id"]: row["rack"] for row in brokers})
+    common = {name: facts[name].iloc[0] for name in CLUSTER_RUN}
+    return rows_of_all({name: pd.DataFrame(rows, dtype=object) for name, rows in made.items()}, _ALL.names, **common)
