@@ -65,6 +65,8 @@ ROWS = (
     Row("stopped_without_loss", "Partitions that take no writes", human_count, is_state=True, hidden_at_zero=True),
     Row("stopped_by_worst_rack", "Stopped if the worst rack fails", human_count, is_state=True),
     Row("stopped_by_worst_broker", "Stopped if the worst broker fails", human_count, is_state=True),
+    Row("groups_noticing", "Consumer groups that notice it", human_count),
+    Row("groups_may_rebalance", "Consumer groups that may rebalance", human_count),
     Row("unexplained", "Partitions left without a reason", human_count, hidden_at_zero=True),
 )
 

@@ -13,6 +13,7 @@ from asking.answer import Answer, answer
 from asking.answer_text import OF_RUN, columns_of, remarks, table
 from asking.execute_hint import execute_hints
 from asking.how_many import how_many
+from asking.noticing import figures_of_groups
 from asking.options import variant_parser
 from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of
@@ -142,7 +143,9 @@ def _of_file(path: str) -> list[Question]:
 def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
     """Figures of the plan that the run has stored."""
     tables = stored_answer(warehouse, facts)
-    return figures_of({**tables, "measured": tables["broker_balance"]}, facts.brokers)
+    of_plan = figures_of({**tables, "measured": tables["broker_balance"]}, facts.brokers)
+    groups = warehouse.rows("consumer_impact", cluster_id=facts.cluster_id, run_id=facts.run_id)
+    return {**of_plan, **figures_of_groups(groups)}
 
 
 def document_of(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "") -> Document:

@@ -1,7 +1,7 @@
 """What a finished run knows about one cluster: the facts that a question may change, and the run's own answer."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -43,6 +43,8 @@ class RunFacts:
         Oldest capture of its sources.
     solve_seconds : float
         CPU time of all shards in the run.
+    consumer_groups, consumer_members : sequence of mapping
+        Rows of these tables; empty if no source is about consumers.
     """
 
     cluster_id: str
@@ -52,6 +54,8 @@ class RunFacts:
     brokers: pd.DataFrame
     captured_at: datetime | None
     solve_seconds: float = 0.0
+    consumer_groups: Sequence[Mapping[str, Any]] = ()
+    consumer_members: Sequence[Mapping[str, Any]] = ()
 
     @property
     def settings(self) -> Settings:
@@ -121,6 +125,8 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
         brokers=_brokers(rows),
         captured_at=captured.min().to_pydatetime() if len(captured) else None,
         solve_seconds=float(rows.frame("shard_results", "cpu_seconds")["cpu_seconds"].sum()),
+        consumer_groups=warehouse.rows("consumer_groups", cluster_id=cluster_id, run_id=run_id),
+        consumer_members=warehouse.rows("consumer_members", cluster_id=cluster_id, run_id=run_id),
     )
 
 

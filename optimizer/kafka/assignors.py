@@ -7,6 +7,7 @@ org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor, Kafka 4.3
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from optimizer.kafka.java import hash_map_order, string_hash, utf16_key
@@ -103,12 +104,13 @@ class _Topic:
         self._assigned_counts[member.member_id] += len(partitions)
         if self._assigned_counts[member.member_id] > self._quota:
             self._extra -= 1
-        self.unassigned = [p for p in self.unassigned if p not in partitions]
+        taken = set(partitions)
+        self.unassigned = [p for p in self.unassigned if p not in taken]
 
     def assign_ranges(self, assigned: Assigned, fits: Callable[[Member, int], bool]) -> None:
         """Assign to each member in turn the first partitions that fit, up to its capacity."""
         for member in self.members:
-            partitions = [p for p in self.unassigned if fits(member, p)][: self.capacity(member)]
+            partitions = list(islice((p for p in self.unassigned if fits(member, p)), self.capacity(member)))
             if partitions:
                 self.assign(member, partitions, assigned)
 

@@ -25,7 +25,7 @@ COLUMNS = (
     *("topic", "partition", "current_replicas", "proposed_replicas", "leader", "wave", "moved_bytes"),
     "in_bytes_per_s",
 )
-_NO_LEADER = -1
+_NO_LEADER = -1  # not a broker id: the partition has no leader
 _NOTICED = ("rack_set_changes", "rack_list_changes", "leader_changes", "copied")
 _RATIOS = {
     "busiest_over_mean": "busiest",
@@ -184,7 +184,7 @@ def _impact(
     loads: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The row of one group; what depends on its members' partitions is null if a source does not say them."""
-    count = len(members) or (group["members"] or 0)
+    count = max(len(members), group["members"] or 0)
     is_known = bool(group["is_complete"]) and len(members) >= count and all(rows is not None for rows in held)
     none = np.array([], dtype=np.int64)
     rows = np.unique(np.concatenate([none, *(rows for rows in held if rows is not None)]))

@@ -27,6 +27,8 @@ TABLES: dict[type[rows.TableRow], str] = {
     rows.BrokerWaveRow: "broker_waves",
     rows.DirectoryRow: "dir_balance",
     rows.DirMoveRow: "dir_moves",
+    rows.ConsumerLoadRow: "consumer_load",
+    rows.ConsumerImpactRow: "consumer_impact",
     rows.AlternativeRow: "alternatives",
     rows.CurveRow: "curve",
 }
@@ -48,6 +50,9 @@ TYPES: dict[str, Any] = {
     "array<int>": Sequence[int],
     "array<string>": Sequence[str],
     "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>": Sequence[
+        Mapping[str, Any]
+    ],
+    "array<struct<wave:int,rack_set_changes:int,rack_list_changes:int,leader_changes:int,copied:int>>": Sequence[
         Mapping[str, Any]
     ],
 }

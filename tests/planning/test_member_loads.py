@@ -1,0 +1,61 @@
+"""How evenly members of a group share what they read: against all assignments, and against Kafka's assignors."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optimizer.kafka.assignors import Member
+from optimizer.planning.member_loads import evenness, largest_first, least_of_busiest
+
+SIZES = st.lists(st.integers(0, 20), min_size=1, max_size=7).map(lambda sizes: sorted(sizes, reverse=True))
+
+
+def optimum(sizes: list[int], members: int) -> int:
+    """The least sum of the busiest member, by trying every assignment."""
+    return min(
+        max(sum(size for size, at in zip(sizes, places, strict=True) if at == member) for member in range(members))
+        for places in product(range(members), repeat=len(sizes))
+    )
+
+
+@given(SIZES, st.integers(1, 3))
+def test_the_optimum_is_between_bound_and_largest_first(sizes: list[int], members: int) -> None:
+    """No assignment of whole partitions is below the bound; largest first is one, at most 4/3 of the best."""
+    best, given_sizes = optimum(sizes, members), np.array(sizes)
+    assert least_of_busiest(given_sizes, members) <= best <= largest_first(given_sizes, members) <= best * 4 / 3
+
+
+@pytest.mark.parametrize(
+    ("sizes", "members", "least"),
+    [
+        ([4, 4, 4], 2, 8),  # two of the three largest share a member; the mean is 6
+        ([9, 1, 1], 2, 9),  # the largest alone
+        ([3, 3, 2, 2, 2], 2, 6),  # the mean
+        ([5, 5, 5, 5, 5], 2, 15),  # three of five share a member
+        ([7], 3, 7),
+        ([0], 3, 0),
+    ],
+)
+def test_the_bound_counts_whole_partitions(sizes: list[int], members: int, least: int) -> None:
+    """It is the mean, the largest, or the smallest of those that some member must have together."""
+    assert least_of_busiest(np.array(sizes), members) == least
+
+
+def test_ratios_of_a_group() -> None:
+    """The busiest member over the mean: now, possible, at least, and by both assignors."""
+    rates = {("a", 0): 60, ("a", 1): 20, ("b", 0): 60, ("b", 1): 20}
+    members = [Member("m1", ("a", "b")), Member("m2", ("a", "b"))]
+    found = evenness(members, {"m1": 160, "m2": 0}, rates, {"a": 2, "b": 2})
+    assert found is not None
+    assert vars(found) == {
+        "busiest": 2.0, "possible": 1.0, "at_least": 1.0, "with_range": 1.5, "with_round_robin": 1.5,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("members", "rates"), [([], {("a", 0): 1}), ([Member("m", ("a",))], {("a", 0): 0})])
+def test_without_a_mean(members: list[Member], rates: dict[tuple[str, int], int]) -> None:
+    """Without members or bytes there are no ratios."""
+    assert evenness(members, {"m": 0}, rates, {"a": 1}) is None
