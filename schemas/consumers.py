@@ -90,7 +90,12 @@ CONSUMER_IMPACT = Table(
             "the same if each partition, the largest first, went to the member with the least",
             nullable=True,
         ),
-        column("least_over_mean", "double", "no assignment of whole partitions gives less (formula 32)", nullable=True),
+        column(
+            "least_over_mean",
+            "double",
+            "no assignment of whole partitions gives less; formula 32 of docs/solver.md",
+            nullable=True,
+        ),
         column(
             "range_over_mean",
             "double",

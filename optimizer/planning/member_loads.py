@@ -95,7 +95,7 @@ def largest_first(sizes: Ints, members: int) -> int:
 
 
 def least_of_busiest(sizes: Ints, members: int) -> int:
-    """Formula (32): a sum that the busiest member has under every assignment of whole sizes.
+    """A sum that the busiest member has under every assignment of whole sizes: formula 32 of docs/solver.md.
 
     It is at least the mean. Of the ``k * members + 1`` largest sizes some member has ``k + 1``, so at least the
     ``k + 1`` smallest of these.

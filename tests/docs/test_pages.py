@@ -14,7 +14,10 @@ from setup.ballast_options import parser
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links
 
 COMMANDS = tuple(blocks("sh"))
-KAFKA_TOOLS = {"topics", "broker-api-versions", "log-dirs", "reassign-partitions", "configs", "leader-election"}
+KAFKA_TOOLS = {
+    *("topics", "broker-api-versions", "log-dirs", "reassign-partitions", "configs", "leader-election"),
+    "consumer-groups",
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
