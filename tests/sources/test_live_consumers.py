@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from kafka.protocol.admin import (
     ListGroupsResponse,
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
+from pyspark.sql.types import StructType
 
-from sources import live_consumers
+from sources import kafka_admin, kafka_live, live_consumers
 from sources.live_consumers import consumer_groups
 from sources.record import Record
 from tests.sources.test_kafka_admin import FakeAdmin, Silent, payloads
@@ -271,3 +273,13 @@ def test_many_groups_are_described_in_several_requests(monkeypatch: pytest.Monke
     assert admin.asked == [(1, ["a", "b"]), (1, ["c"])]
     assert [row[-1] for row in payloads(iter(records), "consumer_group")] == [True, True, False]
     assert "(c: no answer)" in warnings_of(records)[0][0]
+
+
+def test_the_data_source_reads_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task of the topology reads them, after everything else; tasks of brokers do not."""
+    admin = Groups({1: [("z", "Classic", "Stable")], 2: []}, {"z": CLASSIC})
+    monkeypatch.setattr(kafka_admin, "connected", lambda options: nullcontext(admin))
+    reader = kafka_live.KafkaTopology({"bootstrap.servers": "h:1"}).reader(StructType())
+    tasks = [[row[0] for row in reader.read(task)] for task in reader.partitions()]
+    assert [kind for kinds in tasks for kind in kinds if kind.startswith("consumer")] == tasks[0][-3:]
+    assert tasks[0][-3:] == ["consumer_group", "consumer_member", "consumer_member"]
