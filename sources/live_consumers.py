@@ -113,7 +113,7 @@ def consumer_groups(admin: AskingAdmin) -> Iterator[Record]:
     for group in known:
         yield _group(group)
         yield from _members(group, damaged)
-    yield from _warnings(silent, [f"{group.name}: {group.error}" for group in known if group.error], damaged)
+    yield from _warnings(silent, [f"{group.error} for {group.name}" for group in known if group.error], damaged)
 
 
 def _live_brokers(admin: AskingAdmin, silent: list[str]) -> list[int]:
@@ -177,7 +177,7 @@ def _members(group: _Group, damaged: list[str]) -> Iterator[Record]:
             try:
                 assigned = _assigned(member.member_assignment)
             except _DECODING_ERRORS:
-                damaged.append(f"{group.name}: {member.member_id}")
+                damaged.append(f"{member.member_id} of group {group.name}")
         payload = {
             "group": group.name,
             "member_id": member.member_id,
