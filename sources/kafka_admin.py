@@ -70,8 +70,14 @@ class WatchingAdmin(Admin, Protocol):
     def configs_at(self, broker_id: int, configs: Mapping[tuple[str, str], Sequence[str]]) -> list[dict[str, Any]]: ...
 
 
+class AskingAdmin(WatchingAdmin, Protocol):
+    """An admin client that can also send any request of the library to one broker."""
+
+    def answer_of(self, broker_id: int, request: Any) -> Any: ...
+
+
 class _Client:
-    """The library's client with two more requests, and brokers that come back while it is connected."""
+    """The library's client with more requests, and brokers that come back while it is connected."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -102,12 +108,7 @@ class _Client:
         KafkaError
             When the broker refuses: the user needs DESCRIBE on the cluster.
         """
-        manager = self._client._manager
-
-        async def send() -> Any:
-            return await manager.send(DescribeLogDirsRequest(topics=None), node_id=broker_id)
-
-        answer = manager.run(send)
+        answer = self.answer_of(broker_id, DescribeLogDirsRequest(topics=None))
         if answer.error_code:
             raise for_code(answer.error_code)()
         return [result.to_dict() for result in answer.results]
@@ -121,14 +122,18 @@ class _Client:
         ----------
         configs : mapping of (entity type, entity) to names of configs
         """
-        manager = self._client._manager
         resources = [(RESOURCES[kind], name, list(names)) for (kind, name), names in configs.items()]
+        request = DescribeConfigsRequest(resources=resources, include_synonyms=False, min_version=1)
+        return [result.to_dict() for result in self.answer_of(broker_id, request).results]
+
+    def answer_of(self, broker_id: int, request: Any) -> Any:
+        """Send a request of the library to one broker; the answer may contain error codes."""
+        manager = self._client._manager
 
         async def send() -> Any:
-            request = DescribeConfigsRequest(resources=resources, include_synonyms=False, min_version=1)
             return await manager.send(request, node_id=broker_id)
 
-        return [result.to_dict() for result in manager.run(send).results]
+        return manager.run(send)
 
 
 def properties_of(path: str) -> dict[str, str]:
@@ -150,7 +155,7 @@ def properties_of(path: str) -> dict[str, str]:
 
 
 @contextmanager
-def connected(options: Mapping[str, object]) -> Iterator[WatchingAdmin]:
+def connected(options: Mapping[str, object]) -> Iterator[AskingAdmin]:
     """Open an admin client and close it at the end; its errors become one line without secrets.
 
     Raises
@@ -164,7 +169,7 @@ def connected(options: Mapping[str, object]) -> Iterator[WatchingAdmin]:
         timeouts = {"request_timeout_ms": REQUEST_MS, "bootstrap_timeout_ms": REQUEST_MS}
         client = KafkaAdminClient(**(timeouts | dict(options)))
         try:
-            yield cast(WatchingAdmin, _Client(client))
+            yield cast(AskingAdmin, _Client(client))
         finally:
             client.close()
     except CLIENT_ERRORS as error:

@@ -5,20 +5,22 @@ planned (put secrets there, because Spark may show options); ``kafka.*``, single
 ``brokers.per.task`` (8); ``timeout.seconds`` (15), how long to wait for the first connection.
 
 Rows are (kind, line, payload, source): the records of sources/record.py with their payload as JSON. One task reads
-brokers, topics and reassignments; each other task reads the log directories and configs of a few brokers.
+brokers, topics, reassignments and consumer groups; each other task reads the log directories and configs of a few
+brokers.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from optimizer.errors import BallastError, ConfigError, InputError
-from sources import kafka_admin
+from sources import kafka_admin, live_consumers
 from sources.kafka_options import client_options
 
 FORMAT = "kafka_topology"
@@ -59,7 +61,7 @@ class TopologyReader(DataSourceReader):
             records = (
                 kafka_admin.describe_brokers(admin, ids, defaults=partition.defaults)
                 if ids
-                else kafka_admin.topology(admin)
+                else chain(kafka_admin.topology(admin), live_consumers.consumer_groups(admin))
             )
             for record in records:
                 yield record.kind, record.line, json.dumps(dict(record.payload), sort_keys=True), source

@@ -41,6 +41,9 @@ _COMMON = {
     "log.cleaner.dedupe.buffer.size": 4 * 1048576,
     "log.cleaner.io.buffer.size": 65536,
     "group.initial.rebalance.delay.ms": 0,
+    # A group of KIP-848 sees a change of its topics at a heartbeat.
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 500,
     "auto.create.topics.enable": "false",
     # Leaders move only if a test elects them.
     "auto.leader.rebalance.enable": "false",

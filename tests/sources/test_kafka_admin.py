@@ -2,10 +2,11 @@
 
 import logging
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+from kafka.protocol.admin import ListGroupsResponse
 
 from optimizer.errors import InputError
 from sources import kafka_admin
@@ -68,6 +69,14 @@ class FakeAdmin:
         good = {"error_code": 0, "log_dir": "/b", "topics": [{"name": "t", "partitions": [replica]}]}
         bad = {"error_code": 56, "log_dir": "/a", "topics": [], "total_bytes": -1, "usable_bytes": -1}
         return [good | {"total_bytes": 10, "usable_bytes": 4, "is_cordoned": True}, bad]
+
+    def configs_at(self, broker_id: int, configs: Mapping[tuple[str, str], Sequence[str]]) -> list[dict[str, Any]]:
+        """No dynamic configs."""
+        return []
+
+    def answer_of(self, broker_id: int, request: Any) -> Any:
+        """No broker coordinates a consumer group."""
+        return ListGroupsResponse(error_code=0, groups=[])
 
 
 def payloads(records: Iterator[Record], kind: str) -> list[tuple[Any, ...]]:
