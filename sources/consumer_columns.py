@@ -64,11 +64,14 @@ class Header:
         Names of the columns.
     starts : tuple of int
         Position of the first character of each column.
+    is_padded : bool
+        Whether blanks follow the last name: then they also follow each complete value of ``#PARTITIONS``.
     """
 
     kind: str
     names: tuple[str, ...]
     starts: tuple[int, ...]
+    is_padded: bool = False
 
     @property
     def has_group(self) -> bool:
@@ -133,13 +136,14 @@ def read_header(line: str) -> Header | None:
     written = "".join(name.replace(" ", "_") + " " for name in names)
     kind = next((kind for kind, pattern in _PATTERNS if pattern.fullmatch(written)), None)
     if kind is not None:
-        return Header(kind, names, starts)
+        return Header(kind, names, starts, is_padded=line[-1].isspace() and names[-1] == "#PARTITIONS")
     # A group may be named like a column; a header has no other words than columns.
     is_header = names[0] != "TOPIC" and len(names) > 1 and _is_column(names[1])
     return Header(OTHER, names, starts) if is_header or names[:2] == ("TOPIC", "PARTITION") else None
 
 
 def _is_column(name: str) -> bool:
-    """Whether the text is the name of a column, or its beginning; Kafka 0.9 prints commas."""
+    """Whether the text is the name of a column or its beginning; MEMBER is a column of streams groups."""
+    # Kafka 0.9 prints commas.
     written = name.replace(" ", "_").rstrip(",")
-    return len(written) >= _SHORTEST and any(column.startswith(written) for column in _NAMES)
+    return name == "MEMBER" or (len(written) >= _SHORTEST and any(column.startswith(written) for column in _NAMES))

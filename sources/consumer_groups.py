@@ -19,19 +19,21 @@ from sources.consumer_notices import EXPECTED, LEFT_OUT, is_cut_notice, is_failu
 from sources.consumer_tables import read_row
 from sources.record import Record, malformed
 from sources.text import ELISION, lines_of
+from sources.tool_errors import is_error
 
 REMEDY = "supply the complete, unchanged output of kafka-consumer-groups.sh"
 
 # Words of the headers and of the lines around the tables; each format has one of them.
 _WORDS = ("CONSUMER-ID", "COORDINATOR (ID)", "onsumer group '", "onsumer group `", "LOG-END-OFFSET", "LOG END OFFSET")
 # Headers without these words: lists, resets, cut off headers.
-_SHORT_HEADER = re.compile(r"^[ \t>#]*GROUP,? +(?:TYPE|STATE|TOPIC|CONSUMER|COORD)", re.MULTILINE)
+_SHORT_HEADER = re.compile(r"^[ \t>#]*GROUP,? +(?:TYPE|STATE|TOPIC|CONSUMER|COORD|MEMBER)", re.MULTILINE)
 _NAME = re.compile(r"consumer-groups-(?P<group>.+?)(?:\.(?:txt|out|log))?")
-# Below a table: a prompt, a fence, a bracket, a label, an arrow, a log line, a trace.
+# Below a table: a prompt, a fence, a bracket, a label, an arrow, a line of a trace.
 _FOREIGN = re.compile(
-    r"[\s>#]*(?:[$%#] |```|~~~|[\[{}\]<|]|\S{1,200}[@:]\S{0,200}[$#%] |\d{4}-\d\d-\d\d|at \S+\()|.*(?::\s|:$|->|\")",
+    r"[\s>#]*(?:[$%#] |```|~~~|[\[{}\]<|]|\S{1,200}[@:]\S{0,200}[$#%] |at \S+\()|.*(?::\s|:$|->|\")",
     re.DOTALL,
 )
+_LOG = re.compile(r"[\s>#]*\[?\d{4}-\d\d-\d\d[ T]\d\d:")
 # Below a blank line, only such a line can be a row: a host, a missing host, or a coordinator with its id.
 _ROW_LIKE = re.compile(r".*\s(?:/[0-9A-Za-z.:%_-]+|-|\S*:-?\d+\s+\(-?\d+\))(?:\s|$)", re.DOTALL)
 # A row without any header above: offsets, members, a state.
@@ -146,11 +148,19 @@ class _Reader:
         if isinstance(row, str):
             if ELISION.match(line):
                 row = "lines are left out here"
-            elif is_failure(line) or _FOREIGN.match(line) or (self.is_gap and not _ROW_LIKE.match(line)):
+            elif _LOG.match(line) or is_error(line) or is_failure(line):
+                # Log lines and traces are printed to another stream, so the table may go on below.
+                self.is_gap = True
+                return
+            elif _FOREIGN.match(line) or (self.is_gap and not _ROW_LIKE.match(line)):
                 self.header = None
                 return
+        elif self.header.is_padded and not line[-1].isspace():
+            row = "no blanks follow the last value, as in the header: it may be cut off"
         elif self._ends_inside(number, line):
-            row = "the text ends in this line, without a line break: its last value may be cut off"
+            reason = "the text ends in this line, without a line break: its last value may be cut off"
+            yield self._malformed(number, reason, f"append a line break if the line is complete; else {REMEDY}")
+            return
         self.is_gap = False
         if isinstance(row, Record):
             yield row

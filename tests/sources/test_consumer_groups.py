@@ -227,6 +227,8 @@ def test_a_failure_of_the_tool_does_not_stop_a_run() -> None:
     # Another error in a text with only consumer groups.
     (_, other) = read(OFFSETS + ROW.format(0) + "\nError: Timed out\n")
     assert other.payload["severity"] == "warning"
+    (_, other) = read(OFFSETS + ROW.format(0) + "command terminated with exit code 137\n")
+    assert (other.line, other.payload["severity"]) == (3, "warning")
     (_, other) = read(describe + "Error: Timed out\n")
     assert other.payload["severity"] == "error"
 
@@ -289,6 +291,11 @@ REFUSED = [
     ("GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER\ng, t, 0, 5, 7, 2, x\n", "Kafka 0.9"),
     ("GROUP  TOPIC  PARTITION  LEADER-EPOCH  START-OFFSET\ng      t      0          1             5\n", "another tool"),
     ("GROUP  TOPIC  PARTITION\n", "cut off"),
+    (
+        "GROUP  MEMBER  PROCESS  CLIENT-ID  ASSIGNMENTS\ng      m       p        c          ACTIVE: 0:[0]\n",
+        "another tool",
+    ),
+    ("GROUP  COORDINATOR (ID)  STATE   #MEMBERS\ng      b:9092  (1)       Stable  1\n", "another tool"),
     (OFFSETS[:60] + "\n" + ROW.format(0), "cut off"),
 ]
 
@@ -363,6 +370,7 @@ DAMAGED = [
     (MEMBERS + MEMBER.format(2, "t:0,"), 2),
     (MEMBERS + MEMBER.format(2, "t:0,1").rstrip(), 2),
     (MEMBERS + MEMBER.format("x", "-"), 2),
+    (MEMBERS[: MEMBERS.index("ASSIGN")] + "\n" + MEMBER.format(12, "")[:-15] + "\n", 2),
     (STATE + "g               b:9092 (1)                range                Stable          1", 2),
     (STATE + "g               b:9092 (1)                range                Stab\n", 2),
     (OFFSETS + ROW.format(0) + "\nConsumer group 'x' has no act\n", 4),
@@ -391,6 +399,8 @@ def test_other_text_around_tables() -> None:
         table.replace("\n", "\r\n"),
         "".join(f"    {line}\n" for line in table.splitlines()),
         "".join(f"> {line}\n" for line in table.splitlines()),
+        table.replace("\ng ", "\n[2026-01-31 02:00:00,123] WARN x (a.B)\ng "),
+        f"Note: This will not show information about old Zookeeper-based consumers.\n{table}",
         f"[2026-01-31 02:00:00,123] WARN x (a.B)\n{table}[2026-01-31 02:00:00,123] WARN x (a.B)\n",
     ]
     for text in texts:
