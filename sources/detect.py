@@ -16,6 +16,7 @@ from sources import (
     cluster_endpoints,
     cluster_ids,
     configs,
+    consumer_groups,
     instance_json,
     kcat_json,
     kcat_text,
@@ -27,6 +28,7 @@ from sources import (
     topics_describe,
     zookeeper_brokers,
 )
+from sources.consumer_notices import EXPECTED as CONSUMER_GROUPS
 from sources.decode import NotText, decoded, with_plain_lines
 from sources.json_text import unknown_documents
 from sources.record import UNREADABLE_FILE, Record, malformed
@@ -69,6 +71,10 @@ def _zookeeper(text: str, name: str) -> Iterator[Record]:
     return zookeeper_brokers.parse(text, name=name)
 
 
+def _consumer_groups(text: str, name: str) -> Iterator[Record]:
+    return consumer_groups.parse(text, name=name)
+
+
 PARSERS: tuple[Parser, ...] = (
     Parser("kafka-topics.sh --describe", topics_describe.recognises, _ignoring_name(topics_describe.parse)),
     Parser("kafka-log-dirs.sh --describe", log_dirs.recognises, _ignoring_name(log_dirs.parse)),
@@ -80,6 +86,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("brokers CSV", brokers_csv.recognises, _ignoring_name(brokers_csv.parse)),
     Parser("kafka-configs.sh --describe", configs.recognises, _ignoring_name(configs.parse)),
     Parser("kafka-reassign-partitions.sh --list", reassignments.recognises, _ignoring_name(reassignments.parse)),
+    Parser(CONSUMER_GROUPS, consumer_groups.recognises, _consumer_groups),
     Parser("partition assignment JSON", assignment_json.recognises, _ignoring_name(assignment_json.parse)),
     Parser("Cruise Control capacity JSON", capacity_json.recognises, _ignoring_name(capacity_json.parse)),
     Parser(prometheus.EXPECTED, prometheus.recognises, _ignoring_name(prometheus.parse)),
@@ -115,24 +122,33 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
     list of Record
         Ascending by line. If nothing in the text can be read: one ``malformed`` record with ``expected`` =
         ``KNOWN_FORMAT``, ``rule`` and ``severity``. Empty only if the tool reports that there is nothing (no
-        reassignment, no config).
+        reassignment, no config, no member of a consumer group).
     """
     content = with_plain_lines(text)
     by_parser = {parser.name: [*parser.parse(content, name)] for parser in PARSERS if parser.recognises(content)}
     records = [record for records_of_parser in by_parser.values() for record in records_of_parser]
     answered = reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content)
-    if not records:
+    has_only_groups = [name for name, given in by_parser.items() if given] == [CONSUMER_GROUPS]
+    if not records and not answered:
+        answered = has_only_groups = consumer_groups.has_header(content)
+    errors = [_optional(error) if has_only_groups else error for error in tool_errors.parse(content)]
+    if not records and not any(error.payload["severity"] == "warning" for error in errors):
         refusal = explain_empty_output(content) if answered else explain(content, name)
         if refusal:
             size = len(text.encode(errors="surrogatepass")) if size_bytes is None else size_bytes
             return [refused(refusal, name=name, size_bytes=size)]
     if by_parser.get(prometheus.EXPECTED) == []:
         records.append(_without_bytes(content))
-    records += [*tool_errors.parse(content), *unknown_documents(content, records)]
+    records += [*errors, *unknown_documents(content, records)]
     records += reassignments.contradictions(content, records)
     if brokers_csv.recognises(content) or capacity_csv.recognises(content):
         records += capacity_csv.unknown_columns(content)
     return _mark_unreadable(assignment_json.resolve_begun(sorted(records, key=lambda record: record.line)))
+
+
+def _optional(error: Record) -> Record:
+    """The error as a warning: consumer groups are an optional input."""
+    return replace(error, payload={**error.payload, "severity": "warning"})
 
 
 def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:

@@ -95,14 +95,6 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         ),
     ),
     (
-        r"^\s*GROUP\s+TOPIC\s+PARTITION\b",
-        Refusal(
-            "the output of kafka-consumer-groups.sh: it has offsets, but no replicas",
-            "remove the file",
-            "warning",
-        ),
-    ),
-    (
         # Two names at least, not all of them numbers.
         r"\A(?=[\d\s]*[A-Za-z._-])\s*(?:[A-Za-z0-9._-]{1,249}(?: - marked for deletion)?[ \t]*\n\s*)+"
         r"[A-Za-z0-9._-]{1,249}(?: - marked for deletion)?\s*\Z",

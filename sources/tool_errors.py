@@ -1,11 +1,13 @@
 """Lines in which a tool reports an error: its output is probably incomplete.
 
-Warnings do not count: healthy outputs have them. An error and its stack trace are one record, at the first line.
+Warnings do not count: healthy outputs have them. An error and its stack trace are one record, at the first line. A
+failure of ``kafka-consumer-groups.sh`` is a warning, because consumer groups are an optional input.
 """
 
 import re
 from collections.abc import Iterator
 
+from sources.consumer_notices import is_failure, is_notice
 from sources.record import TOOL_ERROR, Record, malformed
 from sources.text import lines_of
 
@@ -63,16 +65,25 @@ def parse(text: str) -> Iterator[Record]:
     """Yield one record per run of error lines, at its first line."""
     if not any(word in text for word in _WORDS):
         return
-    inside = False
+    begun: tuple[int, str] | None = None
+    severity = "error"
     for number, line in enumerate(lines_of(text), 1):
-        failed = is_error(line)
-        if failed and not inside:
-            yield _record(number, line)
-        inside = failed or (inside and _CONTINUES.match(line) is not None)
+        failed = is_error(line) and not is_notice(line)
+        if begun is not None and not failed and _CONTINUES.match(line) is None:
+            yield _record(*begun, severity)
+            begun = None
+        if failed and begun is None:
+            begun, severity = (number, line), "error"
+        if begun is not None and is_failure(line):
+            severity = "warning"
+    if begun is not None:
+        yield _record(*begun, severity)
 
 
-def _record(number: int, line: str) -> Record:
+def _record(number: int, line: str, severity: str) -> Record:
     # The arguments of a command may contain a password.
     message = line.strip().partition(" with args ")[0][:200]
     reason = f"a tool reported an error here, so its output may be incomplete: {message}"
-    return malformed(line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=message, rule=TOOL_ERROR)
+    return malformed(
+        line=number, expected=EXPECTED, reason=reason, remedy=REMEDY, text=message, rule=TOOL_ERROR, severity=severity
+    )

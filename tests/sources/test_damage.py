@@ -36,6 +36,11 @@ TEXTS = {
     "kcat": KCAT,
     "endpoints": "ID         HOST      PORT       RACK       STATE      ENDPOINT_TYPE  \n"
     + "".join(ENDPOINTS.format(i, 909, state) for i, state in ((1, "unfenced"), (2, "fenced  "), (3, "unfenced"))),
+    **{
+        f"groups, {path.name}": path.read_text()
+        for path in sorted(FIXTURES.glob("groups-*-4.3.txt"))
+        if "failure" not in path.name
+    },
     "loads": LOADS + "".join(LOAD.format(f"t-{i}", i, "[2, 3]", 1.5, 4.5) for i in range(3)),
     "znodes": "".join(f"get /brokers/ids/{i}\n{ZNODE.format(i)}" for i in range(3)),
     "table": "broker_id,rack,disk_gb\n1,a,5\n2,b,6\n",

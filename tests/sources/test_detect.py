@@ -55,7 +55,6 @@ REFUSED = [
     ("Reassignment of partition [t,0] completed successfully\n", "--verify"),
     ('{"topics":[{"topic":"x"}],"version":1}', "topics-to-move"),
     ("NodeId  DirectoryId  LogEndOffset  Lag\n1  AAA  272  0\n", "kafka-metadata-quorum.sh"),
-    ("\nGROUP  TOPIC  PARTITION  LAG\n", "kafka-consumer-groups.sh"),
     ("a.b:0:3\na.b:1:\n", "kafka-get-offsets.sh"),
     ("Feature: metadata.version\tSupportedMinVersion: 3.3-IV3\tSupportedMaxVersion: 4.1-IV1\tFin", "kafka-features.sh"),
     ("  Feature: kraft.version   SupportedMinVersion: 0   SupportedMaxVersion: 1\n", "kafka-features.sh"),
@@ -103,7 +102,6 @@ def test_a_file_of_another_format_is_refused_once_with_its_reason(text: str, rea
 @pytest.mark.parametrize(
     ("text", "name", "severity"),
     [
-        ("GROUP TOPIC PARTITION", "x", "warning"),
         ("Status of partition reassignment:\nReassignment of partition t-0 is completed.\n", "x", "warning"),
         ('{"topics":[{"topic":"x"}],"version":1}', "x", "warning"),
         ('{"partitions":[{"topic":"t","partition":0}]}', "x", "warning"),
@@ -259,6 +257,14 @@ JSON = [
     '"brokers":',
     '"jmx_port":1',
 ]
+GROUPS = [
+    "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n",
+    "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT\n",
+    "GROUP COORDINATOR (ID) ASSIGNMENT-STRATEGY STATE #MEMBERS\n",
+    "Consumer group 'g' ",
+    "t:0,1 ",
+    "g t 0 5 7 2 m /h c\n",
+]
 OTHERS = [
     "broker_id,rack\n",
     "Configs for topic 'x' are ",
@@ -270,7 +276,7 @@ OTHERS = [
     "t-0",
 ]
 PLAIN = [" ", "\t", "\n", "1", "-", "null", "1e999", "NaN", "\\"]
-words = st.sampled_from([*DESCRIBE, *JSON, *OTHERS, *PLAIN])
+words = st.sampled_from([*DESCRIBE, *JSON, *GROUPS, *OTHERS, *PLAIN])
 
 
 @given(st.text() | st.lists(words, max_size=40).map("".join))
@@ -316,6 +322,14 @@ HOSTILE = {
     "leaders": '"leaders": [ ' * 20_000,
     "partitions": '"partitions":[{' * 20_000,
     "quotes": "> " * 100_000,
+    "headers of groups": "GROUP STATE\n" * 20_000,
+    "group and blanks": "GROUP STATE\n" + "a" + " " * 200_000 + "b",
+    "coordinators": "GROUP COORDINATOR (ID) ASSIGNMENT-STRATEGY STATE #MEMBERS\n" + "a :1 (1) " * 20_000,
+    "colons of groups": "GROUP STATE\n" + "a:" * 100_000,
+    "assignments": (
+        "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT\n"
+        "g     m           h    c         9           " + "a(1), " * 20_000
+    ),
 }
 
 

@@ -37,7 +37,7 @@ CASES: dict[str, tuple[dict[str, int], str]] = {
     "S03_old_formats/increase-replication-factor.json": ({"assignment": 20}, ""),
     "S03_old_formats/kafka_configs_old_throttle.txt": ({"config": 2}, ""),
     "S03_old_formats/reassign-partitions.json": ({"assignment": 3}, ""),
-    "S04_describe_250/consumer_groups_describe_2.5.0.txt": ({"malformed": 1}, "kafka-consumer-groups.sh"),
+    "S04_describe_250/consumer_groups_describe_2.5.0.txt": ({"consumer_offset": 2}, ""),
     "S04_describe_250/describe_2.5.0_three_brokers_52p.txt": ({"topic": 2, "partition": 52}, ""),
     "S04_describe_250/get_offsets_2.5.0.txt": ({"malformed": 1}, "kafka-get-offsets.sh"),
     "S04_describe_250/kcat_L_J.txt": ({"broker": 2}, ""),
