@@ -6,8 +6,8 @@ pads each cell; a cell that is longer than its column shifts the rest of the lin
 References
 ----------
 Formats of ``printOffsets``, ``printMembers``, ``printStates`` and ``printGroupInfo`` in
-``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.7 to 4.3) and ``kafka.admin.ConsumerGroupCommand``
-(0.9 to 3.6).
+``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.8 to 4.3) and ``kafka.admin.ConsumerGroupCommand``
+(0.9 to 3.7).
 """
 
 import re

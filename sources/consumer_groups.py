@@ -5,8 +5,8 @@
 
 References
 ----------
-``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.7 to 4.3), ``kafka.admin.ConsumerGroupCommand`` (0.9
-to 3.6); KIP-379 (the column GROUP, 2.4), KIP-1099 (epochs, 4.0), KAFKA-9479 (one header of ``--state``).
+``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.8 to 4.3), ``kafka.admin.ConsumerGroupCommand`` (0.9
+to 3.7); KIP-379 (the column GROUP, 2.4), KIP-1099 (epochs, 4.0), KAFKA-9479 (one header of ``--state``).
 """
 
 import re

@@ -4,8 +4,8 @@ Consumer groups are an optional input. A failure of this tool is a warning that 
 
 References
 ----------
-``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.7 to 4.3): ``shouldPrintMemberState``, ``printError``;
-``kafka.admin.ConsumerGroupCommand`` (0.9 to 3.6).
+``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.8 to 4.3): ``shouldPrintMemberState``, ``printError``;
+``kafka.admin.ConsumerGroupCommand`` (0.9 to 3.7).
 """
 
 import re

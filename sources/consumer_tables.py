@@ -2,7 +2,8 @@
 
 The protocol of a group or a member is stated only if the output proves it:
 
-- epochs are printed for groups of the consumer protocol only; ``UPGRADED`` is the protocol of the member itself
+- epochs are printed for groups of the consumer protocol only; such a group may have members of the classic protocol,
+  and ``UPGRADED`` (brokers from 4.0 on) is the protocol of the member itself
 - the assignor ``uniform`` is the broker's, for the consumer protocol; ``roundrobin``, ``sticky`` and
   ``cooperative-sticky`` exist only in clients, for the classic protocol; ``range`` exists in both
 - the states ``Assigning`` and ``Reconciling`` are the consumer protocol's; ``PreparingRebalance``,
@@ -12,10 +13,10 @@ The protocol of a group or a member is stated only if the output proves it:
 
 References
 ----------
-``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.7 to 4.3), ``kafka.admin.ConsumerGroupCommand`` (0.10
-to 3.6), ``org.apache.kafka.common.GroupState`` (4.3), ``org.apache.kafka.coordinator.group.assignor.UniformAssignor``
-(3.7), ``ClassicGroup.generateMemberId`` (4.3), KIP-848, KIP-1082, KIP-1099. Measured with 3.9.1 and 4.3.1. Kafka 3.9
-prints assignments without topics: ``(0,1), (2)``.
+``org.apache.kafka.tools.consumer.group.ConsumerGroupCommand`` (3.8 to 4.3), ``kafka.admin.ConsumerGroupCommand`` (0.10
+to 3.7), ``org.apache.kafka.common.GroupState`` (4.3), ``org.apache.kafka.coordinator.group.assignor.UniformAssignor``
+(3.7), ``ClassicGroup.generateMemberId`` (4.3), KIP-848, KIP-1082, KIP-1099. Measured with 3.9.1 and 4.3.1, and
+with the tool of 4.3.1 and brokers of 3.9.1. Kafka 3.8 and 3.9 print assignments without topics: ``(0,1), (2)``.
 """
 
 import re
@@ -48,7 +49,7 @@ _STATE_ROW = re.compile(
     r"\s+(?P<epochs>(?:(?:-|[0-9]{1,10})\s+(?:-|[0-9]{1,10})\s+)?)(?P<members>[0-9]{1,10})\s*"
 )
 _NEW_ASSIGNMENT = re.compile(r"([a-zA-Z0-9._-]+):([0-9]{1,9}(?:,[0-9]{1,9})*)")
-# Before 4.0; the topic is missing in 3.7 to 3.9.
+# Before 4.0; the topic is missing in 3.8 and 3.9.
 _OLD_ASSIGNMENT = re.compile(r"([a-zA-Z0-9._-]*)\(([0-9]{1,9}(?:,[0-9]{1,9})*)\)")
 # A group or an assignor with a wider gap than a name has: the line is damaged.
 _GAP = re.compile(r"\s{2}")
@@ -174,13 +175,12 @@ def _epoch_fault(cells: Mapping[str, str]) -> str | None:
 def _protocol_of_member(cells: Mapping[str, str]) -> str | None:
     if cells.get("UPGRADED", "-") != "-":
         return CONSUMER if cells["UPGRADED"] == "true" else CLASSIC
-    if "CURRENT-EPOCH" in cells:
-        return CLASSIC if cells["CURRENT-EPOCH"] == "-" else CONSUMER
-    member = cells["CONSUMER-ID"]
-    if _KAFKA_UUID.fullmatch(member):
-        return CONSUMER
+    epoch, member = cells.get("CURRENT-EPOCH"), cells["CONSUMER-ID"]
     owners = (cells["CLIENT-ID"], cells.get("GROUP-INSTANCE-ID") or cells["CLIENT-ID"])
-    return CLASSIC if any(_is_made_of(member, owner) for owner in owners) else None
+    # Brokers before 4.0 do not report UPGRADED: in a mixed group only the id shows a member of the classic protocol.
+    if epoch == "-" or any(_is_made_of(member, owner) for owner in owners):
+        return CLASSIC
+    return CONSUMER if epoch is not None or _KAFKA_UUID.fullmatch(member) else None
 
 
 def _is_made_of(member: str, owner: str) -> bool:
