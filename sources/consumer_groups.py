@@ -12,7 +12,7 @@ to 3.7); KIP-379 (the column GROUP, 2.4), KIP-1099 (epochs, 4.0), KAFKA-9479 (on
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sources.consumer_columns import LIST, OTHER, Header, read_header
 from sources.consumer_notices import EXPECTED, LEFT_OUT, is_cut_notice, is_failure, is_notice, read_notice
@@ -163,7 +163,7 @@ class _Reader:
             return
         self.is_gap = False
         if isinstance(row, Record):
-            yield row
+            yield _without_client(row) if number == len(self.lines) else row
         elif row is not None:
             yield self._malformed(number, row, REMEDY)
 
@@ -175,6 +175,12 @@ class _Reader:
     def _malformed(self, number: int, reason: str, remedy: str) -> Record:
         text = self.lines[number - 1]
         return malformed(line=number, expected=EXPECTED, reason=reason, remedy=remedy, text=text, **LEFT_OUT)
+
+
+def _without_client(row: Record) -> Record:
+    """An offset without the client id, which ends its line and may be cut off there: 3.9 ends without a line break."""
+    is_offset = row.kind == "consumer_offset"
+    return replace(row, payload={**row.payload, "client_id": None}) if is_offset else row
 
 
 def _fault_of(header: Header, group: str | None, tables: int) -> tuple[str, str] | None:

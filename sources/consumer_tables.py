@@ -110,8 +110,9 @@ def _offset(number: int, cells: Mapping[str, str], group: str) -> Record | str |
         return "LAG is not LOG-END-OFFSET minus CURRENT-OFFSET: a value is cut off or below another column"
     member = cells.get("CONSUMER-ID") or cells.get("OWNER", "-")
     offsets = {"current_offset": current, "end_offset": end, "lag": lag}
+    owner = {"member_id": member, "host": cells.get("HOST", "-"), "client_id": cells.get("CLIENT-ID") or "-"}
     payload = {"group": group, "topic": topic, "partition": partition, **offsets}
-    return Record("consumer_offset", number, payload | {"member_id": None if member in _NONE else member})
+    return Record("consumer_offset", number, payload | {k: None if v in _NONE else v for k, v in owner.items()})
 
 
 def _member(number: int, cells: Mapping[str, str], group: str) -> Record | str:

@@ -268,7 +268,8 @@ def test_offsets_of_old_releases(text: str, expected: tuple[str, str | None]) ->
     group, member = expected
     (row,) = payloads(text, "consumer_offset", "in/consumer-groups-my.app.txt")
     values = {"topic": "t", "partition": 0, "current_offset": 5, "end_offset": 7, "lag": 2}
-    assert row == {"group": group, **values, "member_id": member}
+    owner = {"member_id": member, "host": "/10.0.0.1" if member == "c-1" else None}
+    assert row == {"group": group, **values, **owner, "client_id": "c" if member == "c-1" else None}
 
 
 def test_states_and_members_of_old_releases() -> None:
@@ -423,13 +424,19 @@ def test_other_texts_are_not_claimed() -> None:
 
 names = st.sampled_from(sorted(TABLES))
 ORIGINAL = {name: {repr(record.payload) for record in read(text)} for name, text in TABLES.items()}
+# A client id at the end of the text may be cut off, so it is left out.
+WITHOUT_CLIENT = {
+    name: {repr({**record.payload, "client_id": None}) for record in read(text) if record.kind == "consumer_offset"}
+    for name, text in TABLES.items()
+}
 
 
 def check_only_original(name: str, text: str) -> None:
     """No record except reports of damage is new. A state in words may replace the row of its group."""
     for record in read(text):
         in_words = record.kind == "consumer_group" and record.payload["coordinator_id"] is None
-        assert record.kind == "malformed" or in_words or repr(record.payload) in ORIGINAL[name], record
+        is_known = repr(record.payload) in ORIGINAL[name] or repr(record.payload) in WITHOUT_CLIENT[name]
+        assert record.kind == "malformed" or in_words or is_known, record
         if in_words:
             assert any(f"'group': {record.payload['group']!r}" in payload for payload in ORIGINAL[name])
 

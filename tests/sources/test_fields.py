@@ -23,7 +23,7 @@ FIELDS = {
     "metric": "metric topic partition broker_id observed_at value",
     "partition_load": "topic partition size_bytes in_bytes_per_s out_bytes_per_s",
     "consumer_group": "group protocol state assignor coordinator_id members epoch is_complete",
-    "consumer_offset": "group topic partition current_offset end_offset lag member_id",
+    "consumer_offset": "group topic partition current_offset end_offset lag member_id host client_id",
     "consumer_member": "group member_id instance_id host client_id partitions assigned protocol",
 }
 MALFORMED, MORE = {"expected", "reason", "remedy", "text"}, {"rule", "severity"}

@@ -113,7 +113,8 @@ def test_doubtful_rows_have_a_reason(spark: SparkSession) -> None:
         spark,
         [
             *(offset("g", 0), offset("g", 99), member("g", "a", 0, 98), member("g", "b", 0)),
-            group("modern", is_complete=False),
+            group("modern", is_complete=False, protocol="consumer"),
+            group("secret", is_complete=False),
         ],
     )
     assert reasons(found) == [
@@ -121,8 +122,9 @@ def test_doubtful_rows_have_a_reason(spark: SparkSession) -> None:
         "2 members of group g hold t-0",
         "a member of group g holds t-98, which no description names",
         "group g has an offset for t-99, which no description names",
-        "the members of group modern could not be read: groups of the consumer protocol (KIP-848) are not readable "
-        "from a live cluster",
+        "the members of group modern could not be read: a live cluster does not tell those of the consumer protocol "
+        "(KIP-848)",
+        "the members of group secret could not be read",
     ]
     assert members_of(found)["a"] == [{"topic": "t", "partitions": [0]}]
     run = bronze.run_of(spark, bronze.settings_of(["k"]))

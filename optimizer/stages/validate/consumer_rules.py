@@ -49,8 +49,8 @@ GROUPS = (
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            "concat('the members of group ', group, ' could not be read: "
-            "groups of the consumer protocol (KIP-848) are not readable from a live cluster')"
+            "concat('the members of group ', group, ' could not be read', "
+            "if(protocol = 'consumer', ': a live cluster does not tell those of the consumer protocol (KIP-848)', ''))"
         ),
         remedy="put the output of kafka-consumer-groups.sh --describe --all-groups --members --verbose into the folder",
         standing=Standing.LEFT_OUT,
