@@ -14,22 +14,24 @@ from optimizer.planning.in_memory import MemoryPlan
 from optimizer.planning.plan_figures import Figures
 
 
-def groups_noticing(facts: RunFacts, plan: MemoryPlan) -> Figures:
-    """Figures of a plan: numbers of groups after it; none if no source is about consumers.
+def consumer_tables(facts: RunFacts, plan: MemoryPlan) -> dict[str, list[dict[str, Any]]]:
+    """Rows of ``consumer_load`` and ``consumer_impact`` of a plan.
 
     Parameters
     ----------
     facts : RunFacts
         About the cluster that the question describes.
     """
-    if not facts.consumer_groups:
-        return {}
     racks = {
         int(broker): None if pd.isna(rack) else str(rack)
         for broker, rack in zip(facts.brokers["broker_id"], facts.brokers["rack"], strict=True)
     }
-    rows = consumer_rows(plan.tables["compared"], facts.consumer_groups, facts.consumer_members, racks)
-    return figures_of_groups(rows["consumer_impact"])
+    return consumer_rows(plan.tables["compared"], facts.consumer_groups, facts.consumer_members, racks)
+
+
+def groups_noticing(facts: RunFacts, plan: MemoryPlan) -> Figures:
+    """Figures of a plan: numbers of groups after it; none if no source is about consumers. ``facts``: as above."""
+    return figures_of_groups(consumer_tables(facts, plan)["consumer_impact"]) if facts.consumer_groups else {}
 
 
 def figures_of_groups(rows: Iterable[Mapping[str, Any]]) -> Figures:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 import schemas
+from asking.noticing import consumer_tables
 from asking.question import Question, facts_for, settings_for
 from asking.run_facts import read_facts
 from execution.tables import Warehouse
@@ -29,6 +30,8 @@ OF_PLAN = (
         "plan_summary",
         "exposure",
         "wave_findings",
+        "consumer_load",
+        "consumer_impact",
     ),
 )
 # An answer has nothing about Kafka's default; labels and positions are for pages; previous values are of a live cluster
@@ -62,7 +65,8 @@ def differences(
     settings, changed = settings_for(facts, asked), facts_for(facts, asked)
     instance, hosts = instance_of(changed.partitions, changed.brokers, settings, cluster_id)
     plan = plan_in_memory(instance, hosts.assign(run_id=run_id), settings, captured_at=facts.captured_at)
-    tables = {**plan.tables, "instance": instance, "instance_brokers": hosts}
+    of_consumers = {name: pd.DataFrame(rows, dtype=object) for name, rows in consumer_tables(changed, plan).items()}
+    tables = {**plan.tables, **of_consumers, "instance": instance, "instance_brokers": hosts}
     stored = {
         name: (planned or warehouse).rows(name, run_id=run_id, cluster_id=cluster_id)
         for name in (*OF_INSTANCE, *OF_PLAN)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from kafka import KafkaConsumer
 
 from optimizer.kafka.assignors import Key, Member, range_assignment, round_robin_assignment
+from optimizer.planning.consumer_rows import consumer_rows
 from setup.jars import KAFKA, is_ready
 from sources import kafka_admin
 from sources.live_consumers import consumer_groups
@@ -212,6 +214,24 @@ def test_which_groups_rebalance_when_replicas_move(seen: Seen, name: str) -> Non
     case = CASES[name]
     during, total = seen.rebalances[name]
     assert (tuple(during.values()), tuple(total.values())) == (case.during, case.total)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_table_says_which_groups_rebalance(name: str) -> None:
+    """Changed sets of racks are those at which the classic group rebalanced; changed lists those of KIP-848."""
+    case = CASES[name]
+    topic, number = case.partition
+    before = TOPICS[topic][number]
+    row = {"topic": topic, "partition": number, "current_replicas": before, "proposed_replicas": case.replicas}
+    partitions = pd.DataFrame([{**row, "leader": before[0], "wave": 1, "moved_bytes": 1, "in_bytes_per_s": 1}])
+    unknown = dict.fromkeys(("protocol", "state", "assignor", "members", "lag_messages"))
+    group = {"group_id": "g", **unknown, "is_complete": True}
+    member = {"group_id": "g", "member_id": "m", "client_id": None, "host": None, "instance_id": None}
+    held = {**member, "assigned": [{"topic": topic, "partitions": [number]}]}
+    [impact] = consumer_rows(partitions, [group], [held], RACKS)["consumer_impact"]
+    rebalanced = dict(zip(GROUPS, case.total, strict=True))
+    assert bool(impact["rack_set_changes"]) == bool(rebalanced[WITH_RACKS])
+    assert bool(impact["rack_list_changes"]) == bool(rebalanced[NEXT]) == bool(rebalanced[NEXT_WITH_RACK])
 
 
 def test_no_group_rebalances_when_a_leader_changes(seen: Seen) -> None:

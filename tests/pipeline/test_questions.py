@@ -2,6 +2,7 @@
 
 import io
 import shlex
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from optimizer.stages.runner import STAGES, run_stages
 from optimizer.stages.stage import Run
 from setup.paths import HOME
 from tests.asking.same_tables import differences
+from tests.fixtures import sample_consumers
 
 pytestmark = pytest.mark.all_only
 
@@ -67,6 +69,7 @@ REQUESTS: dict[str, tuple[dict[str, Any], Question]] = {
         ),
     ),
 }
+WITHOUT_GROUPS = "bytes"  # the only cluster without outputs about consumers
 # Clusters whose alternatives are compared: with a limit of their own, so that "no limit" is one, and with a drain.
 WITH_ALTERNATIVES = {"bytes": 4, "drain": 3}
 
@@ -81,9 +84,13 @@ def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 def job(spark: SparkSession, folder: Path, clusters: Mapping[str, Mapping[str, Any]], options: str = "") -> Warehouse:
     """The warehouse of a job that plans the sample under these names, each with its own requests."""
     [cluster] = read_toml(HOME / "conf" / "sample.toml")["clusters"]
+    with_groups = shutil.copytree(HOME / "conf" / "sample", folder / "sample")
+    for name, text in sample_consumers.outputs().items():
+        (with_groups / name).write_text(text, encoding="utf-8")
+    inputs = {name: cluster["input"] if name == WITHOUT_GROUPS else str(with_groups) for name in clusters}
     content: dict[str, Any] = {
         "storage": {"warehouse": str(folder / "warehouse"), "output": str(folder / "out")},
-        "clusters": [{**cluster, "id": name, **requests} for name, requests in clusters.items()],
+        "clusters": [{**cluster, "id": name, "input": inputs[name], **clusters[name]} for name in clusters],
     }
     problems = Problems()
     for knob in given_knobs(parser("").parse_args(shlex.split(options)), problems):
@@ -110,6 +117,17 @@ def requests_of(facts: RunFacts, question: Question) -> Any:
     """What a question requests for its cluster."""
     [policy] = settings_for(facts, question).cluster_policies().values()
     return policy
+
+
+def test_groups_that_notice_a_plan(warehouse: Warehouse) -> None:
+    """A run and a question count the groups of their cluster; a cluster without such outputs has none."""
+    for name in (PLAIN, "racks", WITHOUT_GROUPS):
+        facts = read_facts(warehouse, name, RUN_ID)
+        stored, asked = stored_figures(warehouse, facts), answer(facts, Question()).figures
+        counts = {figure: value for figure, value in stored.items() if figure.startswith("groups_")}
+        assert counts == {figure: value for figure, value in asked.items() if figure.startswith("groups_")}
+        assert counts.get("groups_reading") == (None if name == WITHOUT_GROUPS else (None, 2.0))
+    assert {row["cluster_id"] for row in warehouse.rows("consumer_impact")} == {PLAIN, *REQUESTS} - {WITHOUT_GROUPS}
 
 
 def test_what_a_run_requested_can_be_taken_back(warehouse: Warehouse) -> None:
@@ -143,6 +161,7 @@ def test_alternatives_of_the_job_are_those_of_the_command(warehouse: Warehouse, 
         (question.name, figure): value
         for question in questions
         for figure, (_, value) in answer(facts, question, anyway=True).figures.items()
+        if not figure.startswith("groups_")  # about consumers, which the job's alternatives do not count
     }
     rows = warehouse.rows("alternatives", run_id=RUN_ID, cluster_id=name)
     assert len(questions) == WITH_ALTERNATIVES[name]
