@@ -53,6 +53,9 @@ def _planned(spark: SparkSession, number: int) -> dict[str, Rows]:
     return rows
 
 
+_OF_CONSUMERS = ("consumer_groups", "consumer_members")
+
+
 def _checkpointed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """Frames that are computed once, like tables that are written once."""
     return {name: frame.localCheckpoint() for name, frame in frames.items()}
@@ -60,7 +63,7 @@ def _checkpointed(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
 def instance_frames(spark: SparkSession, clusters: Mapping[str, UnusualCluster]) -> dict[str, DataFrame]:
     """Inputs of the stages after the snapshot."""
-    tables = ("instance", "instance_brokers", "throttles_found", "sources")
+    tables = ("instance", "instance_brokers", "throttles_found", "sources", "brokers", *_OF_CONSUMERS)
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in tables}
     for name, cluster in clusters.items():
         rows["instance"] += [{**row, "cluster_id": name, "run_id": RUN} for row in cluster.partitions]

@@ -39,6 +39,11 @@ SETTINGS: Settings = build({"solver": {"shard_brokers": 6, "rack_shard_brokers":
 DEAD = 137
 SOLVED = ("proposal", "moves", "leaders", "leader_bounds", "shard_results", "bounds", "curve", "findings")
 Rows = list[dict[str, Any]]
+# Tables of validate that a fleet of solved clusters has no rows of.
+EMPTY = (
+    *("quality_results", "input_findings", "sources", "topics", "throttles_found"),
+    *("brokers", "consumer_groups", "consumer_members"),
+)
 
 
 def cluster() -> dict[str, Rows]:
@@ -107,7 +112,7 @@ def solved_bytes(frames: Frames) -> dict[str, bytes]:
 def finished(run: Run, frames: Frames) -> dict[str, DataFrame]:
     """Solved tables with the tables that plan and emit make of them."""
     known = {**frames, **baseline.build(frames, run)}
-    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
+    for name in EMPTY:
         known[name] = run.spark.createDataFrame([], schema_of(schemas.ALL[name]))
     known |= plan.build(known, run)
     return {**known, **emit.build(known, run)}

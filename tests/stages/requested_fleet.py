@@ -16,6 +16,7 @@ from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
 from optimizer.stages.stage import Frames, Run
 from schemas.spark import conform, schema_of
+from tests.stages.planned import EMPTY
 from tests.stages.test_solve import SOLVER, frames_of, rows_of
 
 LIMIT_GB = 60
@@ -53,7 +54,7 @@ def planned(spark: SparkSession) -> Frames:
         with_giant(rows_of("giant", seed=1)),
     )
     tables = dict(frames_of(spark, *rows))
-    for name in ("quality_results", "input_findings", "sources", "topics", "throttles_found"):
+    for name in EMPTY:
         tables[name] = spark.createDataFrame([], schema_of(schemas.ALL[name]))
     for stage in (solve, baseline, plan, emit):
         made = {n: conform(f, schemas.ALL[n]).localCheckpoint() for n, f in stage.build(tables, run).items()}
