@@ -9,9 +9,9 @@ _MEMBER = (
     column("host", "string", "host of the member; null if unknown", nullable=True),
     column("instance_id", "string", "group.instance.id; null for a dynamic member, or if unknown", nullable=True),
 )
-_PROTOCOL = column("protocol", "string", "classic or consumer (KIP-848); null if no source tells", nullable=True)
-_STATE = column("state", "string", "state of the group, in Kafka's words; null if no source tells", nullable=True)
-_ASSIGNOR = column("assignor", "string", "assignor in use; null if no source tells", nullable=True)
+_PROTOCOL = column("protocol", "string", "classic or consumer (KIP-848); null if no source has it", nullable=True)
+_STATE = column("state", "string", "state of the group, in Kafka's words; null if no source has it", nullable=True)
+_ASSIGNOR = column("assignor", "string", "assignor in use; null if no source has it", nullable=True)
 _LAG = column("lag_messages", "bigint", "sum of the lags that the source has; null without any", nullable=True)
 
 CONSUMER_GROUPS = Table(
@@ -22,8 +22,8 @@ CONSUMER_GROUPS = Table(
         _PROTOCOL,
         _STATE,
         _ASSIGNOR,
-        column("coordinator_id", "int", "broker that coordinates the group; null if no source tells", nullable=True),
-        column("members", "int", "number of members; null if no source tells", nullable=True),
+        column("coordinator_id", "int", "broker that coordinates the group; null if no source has it", nullable=True),
+        column("members", "int", "number of members; null if no source has it", nullable=True),
         column("epoch", "bigint", "epoch of the group; null in the classic protocol", nullable=True),
         column("topics", "array<string>", "topics with an offset, or with a partition that a member holds"),
         _LAG,
@@ -38,11 +38,11 @@ CONSUMER_MEMBERS = Table(
     columns=keyed(
         _GROUP,
         *_MEMBER,
-        column("partitions", "int", "number of partitions that it holds; null if no source tells", nullable=True),
+        column("partitions", "int", "number of partitions that it holds; null if no source has it", nullable=True),
         column(
             "assigned",
             "array<struct<topic:string,partitions:array<int>>>",
-            "partitions that it holds, described ones only; null if no source tells",
+            "partitions that it holds, described ones only; null if no source has it",
             nullable=True,
         ),
     ),
@@ -75,7 +75,7 @@ CONSUMER_IMPACT = Table(
         _ASSIGNOR,
         _LAG,
         column("members", "int", "number of members; null if unknown", nullable=True),
-        column("is_known", "boolean", "true if the sources say what all members hold; otherwise most columns are null"),
+        column("is_known", "boolean", "true if the sources say who holds what; otherwise most columns are null"),
         column("partitions", "int", "partitions that members hold", nullable=True),
         column(
             "in_bytes_per_s",
@@ -83,11 +83,16 @@ CONSUMER_IMPACT = Table(
             "bytes that producers write into these; null if rates are unknown",
             nullable=True,
         ),
-        column("busiest_over_mean", "double", "bytes of the busiest member over the mean of all", nullable=True),
+        column(
+            "busiest_over_mean",
+            "double",
+            "bytes of the busiest member over the mean; null unless each partition has one holder",
+            nullable=True,
+        ),
         column(
             "possible_over_mean",
             "double",
-            "the same if each partition, the largest first, went to the member with the least",
+            "the least of today, both assignors, and the largest partition first to the member with the least",
             nullable=True,
         ),
         column(

@@ -10,7 +10,7 @@ from optimizer.emit.consumer_counts import consumer_counts
 from optimizer.emit.inside_sentences import undo_inside
 from optimizer.emit.kafka_files import numbered
 from optimizer.emit.shown_figures import gives_up_replicas
-from optimizer.units import clause, first_of, human_bytes, human_count, human_percent, human_ratio, plural
+from optimizer.units import agree, clause, first_of, human_bytes, human_count, human_percent, human_ratio, plural
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,16 @@ def _leaders(plan: ClusterPlan) -> Card:
 
     changed = sum(sets(row.current_replicas) != sets(row.proposed_replicas) for row in plan.changed)
     counts = consumer_counts(plan.consumer_groups)
-    of_groups = f"; {counts.noticing:,} of {plural(counts.reading, 'consumer group')} notice it" if counts else ""
+    of_groups = ""
+    if counts and counts.reading:
+        verb = agree(counts.noticing, "notices", "notice")
+        of_groups = f"; {counts.noticing:,} of {plural(counts.reading, 'consumer group')} {verb} the plan"
     if not changed and not plan.number("leader_changes"):
-        return Card("0", "preferred leaders change", f"clients notice nothing{of_groups if plan.moves else ''}")
+        return Card(
+            "0",
+            "preferred leaders change",
+            f"clients look nothing up{of_groups}" if of_groups else "clients notice nothing",
+        )
     text = f"clients look them up again; {clause(changed, 'partition', 'uses', 'use')} other racks{of_groups}"
     return Card(human_count(plan.number("leader_changes")), "preferred leaders change", text)
 

@@ -13,7 +13,7 @@ class ConsumerCounts:
     Parameters
     ----------
     reading : int
-        With members whose partitions are known; the next five count these.
+        Who holds what is known; the next five count these.
     noticing, unaffected : int
         Something changes for what their members hold, or nothing.
     may_rebalance : int
@@ -23,7 +23,7 @@ class ConsumerCounts:
     without_members : int
         Nobody reads.
     unknown : int
-        No source says who the members are, or what they hold.
+        No source says who holds what.
     """
 
     reading: int
@@ -40,7 +40,7 @@ def consumer_counts(groups: Sequence[ConsumerImpactRow]) -> ConsumerCounts | Non
     """The numbers; None if no source is about consumers."""
     if not groups:
         return None
-    reading = [row for row in groups if row.is_known and row.members]
+    reading = [row for row in groups if row.is_read]
     noticing = sum(row.notices for row in reading)
     return ConsumerCounts(
         reading=len(reading),
@@ -49,6 +49,6 @@ def consumer_counts(groups: Sequence[ConsumerImpactRow]) -> ConsumerCounts | Non
         may_rebalance=sum(row.may_rebalance for row in reading),
         with_new_leaders=sum(bool(row.leader_changes) for row in reading),
         read_while_copied=sum(bool(row.copied) for row in reading),
-        without_members=sum(row.is_known and not row.members for row in groups),
+        without_members=sum(row.is_known and not row.is_read for row in groups),
         unknown=sum(not row.is_known for row in groups),
     )

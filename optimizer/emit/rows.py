@@ -344,13 +344,18 @@ class ConsumerImpactRow(TableRow):
     waves: Sequence[Mapping[str, Any]]
 
     @property
+    def is_read(self) -> bool:
+        """Whether it is known to have members that hold partitions, or may hold some."""
+        return self.is_known and (self.members is None or self.members > 0)
+
+    @property
     def may_rebalance(self) -> bool:
         """Whether a classic group whose leader has client.rack rebalances."""
         return bool(self.rack_set_changes) and not self.keeps_partitions
 
     @property
     def keeps_partitions(self) -> bool:
-        """Whether its members keep what they hold when racks change: only the epoch of such a group rises."""
+        """Whether it is of the consumer protocol: when racks change, only its epoch rose in tests with Kafka 4.3.1."""
         return self.protocol == "consumer"
 
     @property

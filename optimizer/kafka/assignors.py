@@ -59,11 +59,12 @@ def round_robin_assignment(partition_counts: Mapping[str, int], members: Sequenc
         (topic, partition) by member id, in the assignor's order.
     """
     ring = _ordered(members)
+    subscribed = [frozenset(member.topics) for member in ring]
     assigned: Assigned = {member.member_id: [] for member in members}
     at = 0
     for topic in _subscribed(members):
         for partition in range(partition_counts.get(topic, 0)):
-            while topic not in ring[at % len(ring)].topics:
+            while topic not in subscribed[at % len(ring)]:
                 at += 1
             assigned[ring[at % len(ring)].member_id].append((topic, partition))
             at += 1
@@ -75,7 +76,7 @@ class _Topic:
 
     def __init__(self, name: str, count: int, members: Sequence[Member], partition_racks: Racks) -> None:
         self.name = name
-        self.members = [m for m in _ordered(members) if name in m.topics]
+        self.members = members
         self.unassigned = list(range(count))
         self._assigned_counts = dict.fromkeys((m.member_id for m in self.members), 0)
         self._quota, self._extra = divmod(count, len(self.members))
@@ -135,7 +136,11 @@ def range_assignment(
     """
     assigned: Assigned = {member.member_id: [] for member in members}
     names = [name for name in hash_map_order(_subscribed(members), string_hash) if partition_counts.get(name, 0)]
-    topics = [_Topic(name, partition_counts[name], members, partition_racks or {}) for name in names]
+    subscribers: dict[str, list[Member]] = {}
+    for member in _ordered(members):
+        for name in dict.fromkeys(member.topics):
+            subscribers.setdefault(name, []).append(member)
+    topics = [_Topic(name, partition_counts[name], subscribers[name], partition_racks or {}) for name in names]
     is_rack_aware = any(topic.is_rack_aware for topic in topics)
     if is_rack_aware:
         _match_racks(topics, assigned)

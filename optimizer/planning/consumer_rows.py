@@ -21,10 +21,7 @@ from optimizer.kafka.assignors import Member
 from optimizer.planning.member_loads import evenness
 
 # Columns of partitions that ``consumer_rows`` reads, besides those that name the cluster and the run.
-COLUMNS = (
-    *("topic", "partition", "current_replicas", "proposed_replicas", "leader", "wave", "moved_bytes"),
-    "in_bytes_per_s",
-)
+COLUMNS = (*("topic", "partition", "current_replicas", "proposed_replicas", "leader", "wave", "in_bytes_per_s"),)
 _NO_LEADER = -1  # not a broker id: the partition has no leader
 _NOTICED = ("rack_set_changes", "rack_list_changes", "leader_changes", "copied")
 _RATIOS = {
@@ -134,7 +131,7 @@ def _known_partitions(rows: pd.DataFrame, racks: Mapping[int, str | None]) -> _P
         leader_before=leader,
         leader_after=np.where(wave > 0, first, leader),
         racks=_rack_changes(before, after, wave, racks),
-        is_copied=(ordered["moved_bytes"].to_numpy(dtype=np.int64) > 0) & (wave > 0),
+        is_copied=_is_copied(before, after, wave),
         are_rates_known=bool(rate.any()),
     )
 
@@ -151,6 +148,14 @@ def _rack_changes(
         of_set[row] = {racks.get(broker) for broker in old} != {racks.get(broker) for broker in new}
         of_list[row] = any(racks.get(broker) for broker in old ^ new)
     return _RackChanges(of_set, of_list)
+
+
+def _is_copied(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], wave: Ints) -> Bools:
+    """Whether a replica is copied to another broker, also an empty one, (P,)."""
+    is_copied = np.zeros(len(before), dtype=bool)
+    for row in np.flatnonzero(wave > 0).tolist():
+        is_copied[row] = not set(before[row]) >= set(after[row])
+    return is_copied
 
 
 def _rows_held(known: _Partitions, member: Mapping[str, Any]) -> Ints | None:
@@ -184,15 +189,15 @@ def _impact(
     loads: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The row of one group; what depends on its members' partitions is null if a source does not say them."""
-    count = max(len(members), group["members"] or 0)
-    is_known = bool(group["is_complete"]) and len(members) >= count and all(rows is not None for rows in held)
+    is_known = bool(group["is_complete"]) and all(rows is not None for rows in held)
     none = np.array([], dtype=np.int64)
-    rows = np.unique(np.concatenate([none, *(rows for rows in held if rows is not None)]))
+    each = np.concatenate([none, *(rows for rows in held if rows is not None and is_known)])
+    rows = np.unique(each)
     changed = rows[known.wave[rows] > 0]
     topics = sorted({known.keys[row][0] for row in rows.tolist()})
+    waves = np.unique(known.wave[changed]).tolist()
     result: dict[str, Any] = {
-        **{name: group[name] for name in ("group_id", "protocol", "state", "assignor", "lag_messages")},
-        "members": count if group["is_complete"] else None,
+        **{name: group[name] for name in ("group_id", "protocol", "state", "assignor", "lag_messages", "members")},
         "is_known": is_known,
         "partitions": len(rows) if is_known else None,
         "in_bytes_per_s": int(known.rate[rows].sum()) if is_known and known.are_rates_known else None,
@@ -200,17 +205,13 @@ def _impact(
         **(known.noticed(changed) if is_known else dict.fromkeys(_NOTICED)),
         "topics": topics,
         "changed_topics": sorted({known.keys[row][0] for row in changed.tolist()}),
-        "waves": [
-            {"wave": wave, **known.noticed(changed[known.wave[changed] == wave])} for wave in _waves(known, changed)
-        ],
+        "waves": [{"wave": wave, **known.noticed(changed[known.wave[changed] == wave])} for wave in waves],
     }
-    if is_known and known.are_rates_known:
+    # With partitions that nobody holds, or that two members hold, the group is about to change.
+    is_whole = len(each) == len(rows) == sum(len(known.rows_of[topic]) for topic in topics)
+    if is_whole and known.are_rates_known and group["members"] == len(members):
         result |= _ratios(known, topics, members, loads)
     return result
-
-
-def _waves(known: _Partitions, rows: Ints) -> list[int]:
-    return [int(wave) for wave in np.unique(known.wave[rows])]
 
 
 def _ratios(

@@ -19,7 +19,8 @@ class Evenness:
     busiest : float
         Today.
     possible : float
-        By giving each partition, the largest first, to the member with the least.
+        The least of four assignments: today's, those of both assignors, and each partition, the largest first, to the
+        member with the least.
     at_least : float
         No assignment of whole partitions gives less.
     with_range, with_round_robin : float
@@ -39,7 +40,7 @@ def evenness(
     rates: Mapping[Key, int],
     partition_counts: Mapping[str, int],
 ) -> Evenness | None:
-    """How evenly the members share the partitions of their topics.
+    """How evenly the members share the partitions of their topics, each of which one member holds.
 
     Parameters
     ----------
@@ -62,13 +63,14 @@ def evenness(
         return None
     sizes, mean = np.sort(np.fromiter(rates.values(), np.int64, len(rates)))[::-1], total / len(members)
     made = (range_assignment(partition_counts, members), round_robin_assignment(partition_counts, members))
-    with_range, with_round_robin = (_busiest(assigned, rates) / mean for assigned in made)
+    busiest, with_range, with_round_robin = max(held.values()), *(_busiest(assigned, rates) for assigned in made)
+    possible = min(busiest, with_range, with_round_robin, largest_first(sizes, len(members)))
     return Evenness(
-        busiest=max(held.values()) / mean,
-        possible=largest_first(sizes, len(members)) / mean,
+        busiest=busiest / mean,
+        possible=possible / mean,
         at_least=least_of_busiest(sizes, len(members)) / mean,
-        with_range=with_range,
-        with_round_robin=with_round_robin,
+        with_range=with_range / mean,
+        with_round_robin=with_round_robin / mean,
     )
 
 

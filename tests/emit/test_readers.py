@@ -67,9 +67,10 @@ def test_counts_of_groups() -> None:
         (
             GROUPS,
             "2 of 4 consumer groups notice the plan: 1 may rebalance, 1 gets new leaders and 2 read while copies run; "
-            "2 notice nothing; 1 group has no members; of 1 group nobody knows what the members hold.",
+            "2 notice nothing; 1 group has no members; what the members of 1 group hold is not known "
+            "(kafka-consumer-groups.sh --describe --members --verbose prints it).",
         ),
-        ([group("a"), group("b")], "None of 2 consumer groups notices the plan."),
+        ([group("a"), group("b")], "2 consumer groups do not notice the plan."),
         ([group("a", {"leader_changes": 1})], "1 of 1 consumer group notices the plan: 1 gets new leaders."),
         ([group("a", members=0)], "1 group has no members."),
     ],
@@ -161,7 +162,23 @@ def test_programs_read_the_counts() -> None:
 
 
 def test_the_card_about_leaders() -> None:
-    """It says how many groups notice the plan, if a source tells."""
+    """It says how many groups notice the plan, if a source has groups."""
     remarks = [card.remark for card in decision_of(plan_with(*GROUPS)).cards]
-    assert any(remark.endswith("; 2 of 4 consumer groups notice it") for remark in remarks)
+    assert any(remark.endswith("; 2 of 4 consumer groups notice the plan") for remark in remarks)
     assert not any("consumer" in card.remark for card in decision_of(synthetic(12)).cards)
+    nobody = plan_with(group("empty", members=0))
+    assert not any("consumer" in card.remark for card in decision_of(nobody).cards)
+
+
+def test_the_card_of_a_plan_that_only_copies() -> None:
+    """Without new leaders and other racks a group still notices copies; without groups nothing is noticed."""
+    plan = replace(plan_with(group("app", {"copied": 1})), changed=[])
+    remarks = [card.remark for card in decision_of(plan).cards]
+    assert "clients look nothing up; 1 of 1 consumer group notices the plan" in remarks
+    quiet = [card.remark for card in decision_of(replace(plan, consumer_groups=())).cards]
+    assert "clients notice nothing" in quiet
+
+
+def test_holders_without_a_number_of_members_read() -> None:
+    """Offsets alone name who holds what, but not how many members there are."""
+    assert counted(group("app", RACKS, members=None)).reading == 1

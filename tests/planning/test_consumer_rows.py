@@ -41,7 +41,8 @@ def impact(
     **of_group: Any,
 ) -> dict[str, Any]:
     """The row of group g."""
-    [row] = consumer_rows(pd.DataFrame(partitions), [group(**of_group)], listed, racks)["consumer_impact"]
+    stated = group(**{"members": len(listed), **of_group})
+    [row] = consumer_rows(pd.DataFrame(partitions), [stated], listed, racks)["consumer_impact"]
     return row
 
 
@@ -93,19 +94,40 @@ def test_partitions_that_nobody_holds_are_not_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "of_group"),
+    ("members", "is_complete"),
     [
-        ([], {"is_complete": False}),
-        ([], {"members": 2}),
-        ([member("a", 0, assigned=None)], {}),
-        ([member("a", 0)], {"members": 2}),
+        ([], False),
+        ([member("a", 0)], False),
+        ([member("a", 0), member("b", assigned=None)], True),
     ],
 )
-def test_a_group_that_is_not_known(members: Sequence[Mapping[str, Any]], of_group: dict[str, Any]) -> None:
+def test_a_group_that_is_not_known(members: Sequence[Mapping[str, Any]], is_complete: bool) -> None:
     """If a source does not say what all members hold, nothing is claimed about the group."""
-    row = impact([partition(0, [1, 2], [3, 2])], members, **of_group)
+    row = impact([partition(0, [1, 2], [3, 2])], members, is_complete=is_complete)
     assert not row["is_known"]
     assert [row[name] for name in (*NOTICED, "partitions", "busiest_over_mean")] == [None] * 6
+    assert [row[name] for name in ("topics", "changed_topics", "waves")] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("members", "count"),
+    [
+        ([member("a", 0, 1)], None),  # only the holders are known: others may hold nothing
+        ([member("a", 0, 1)], 2),
+        ([member("a", 0), member("b")], 2),  # nobody holds partition 1
+        ([member("a", 0, 1), member("b", 1)], 2),  # both hold partition 1
+    ],
+)
+def test_without_a_mean_of_all_members(members: Sequence[Mapping[str, Any]], count: int | None) -> None:
+    """How evenly members read is only said if their number is known and each partition has one holder."""
+    row = impact([partition(0, [1, 2], [3, 2]), partition(1, [1, 2])], members, members=count)
+    assert (row["is_known"], row["leader_changes"], row["members"]) == (True, 1, count)
+    assert (row["busiest_over_mean"], row["possible_over_mean"], row["range_over_mean"]) == (None, None, None)
+
+
+def test_empty_replicas_are_copied_too() -> None:
+    """A copy of no bytes is a copy: the partition may get some meanwhile."""
+    assert impact([partition(0, [1, 2], [3, 2], moved_bytes=0)], [member("m", 0)])["copied"] == 1
 
 
 def test_a_group_without_members_notices_nothing() -> None:
@@ -117,7 +139,8 @@ def test_a_group_without_members_notices_nothing() -> None:
 def test_without_rates_nothing_is_said_about_bytes() -> None:
     """Rates that are all 0 are unknown; numbers of partitions are still known."""
     partitions = [partition(number, [1, 2], in_bytes_per_s=0) for number in range(3)]
-    made = consumer_rows(pd.DataFrame(partitions), [group()], [member("a", 0, 1), member("b", 2)], RACKS)
+    listed = [member("a", 0, 1), member("b", 2)]
+    made = consumer_rows(pd.DataFrame(partitions), [group(members=2)], listed, RACKS)
     assert [(row["partitions"], row["in_bytes_per_s"]) for row in made["consumer_load"]] == [(2, None), (1, None)]
     assert made["consumer_impact"][0]["in_bytes_per_s"] is None
     assert made["consumer_impact"][0]["busiest_over_mean"] is None
@@ -163,6 +186,7 @@ def test_two_hundred_thousand_partitions_in_seconds() -> None:
         held.setdefault(topic % members, []).append(numbers)
     rows = [member(f"m{number:04d}", assigned=assigned) for number, assigned in held.items()]
     began = time.process_time()
-    made = consumer_rows(frame, [group()], rows, {broker: "abc"[broker % 3] for broker in range(300)})
+    made = consumer_rows(frame, [group(members=members)], rows, {broker: "abc"[broker % 3] for broker in range(300)})
     assert made["consumer_impact"][0]["partitions"] == count
+    assert made["consumer_impact"][0]["busiest_over_mean"] is not None
     assert time.process_time() - began < 10

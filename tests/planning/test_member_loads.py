@@ -1,5 +1,6 @@
 """How evenly members of a group share what they read: against all assignments, and against Kafka's assignors."""
 
+import time
 from itertools import product
 
 import numpy as np
@@ -53,6 +54,29 @@ def test_ratios_of_a_group() -> None:
     assert vars(found) == {
         "busiest": 2.0, "possible": 1.0, "at_least": 1.0, "with_range": 1.5, "with_round_robin": 1.5,
     }  # fmt: skip
+
+
+def test_another_assignment_may_be_better_than_the_largest_first() -> None:
+    """What is possible is the best of all assignments that are known."""
+    rates = {("a", number): rate for number, rate in enumerate((2, 3, 2, 3, 2))}
+    members = [Member("m1", ("a",)), Member("m2", ("a",))]
+    found = evenness(members, {"m1": 12, "m2": 0}, rates, {"a": 5})
+    assert found is not None
+    assert (found.busiest, found.possible, found.at_least, found.with_round_robin) == (2.0, 1.0, 1.0, 1.0)
+
+
+@pytest.mark.all_only
+def test_many_topics_take_seconds() -> None:
+    """The cost is linear in members of topics, not in topics of members of topics."""
+    names = tuple(f"t{number:05d}" for number in range(10_000))
+    members = [Member(f"m{number}", names) for number in range(20)]
+    began = time.process_time()
+    found = evenness(
+        members, dict.fromkeys((m.member_id for m in members), 1), {(t, 0): 1 for t in names}, dict.fromkeys(names, 1)
+    )
+    assert found is not None
+    assert found.with_round_robin == 1.0
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(("members", "rates"), [([], {("a", 0): 1}), ([Member("m", ("a",))], {("a", 0): 0})])

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from optimizer.stages.plan import plan
 from optimizer.stages.validate import judge, silver_consumers, validate
 from optimizer.stages.validate.rule import quarantined
-from sources.record import Record
+from sources.record import Record, malformed
 from tests.stages import bronze, small_plan
 from tests.stages.bronze import healthy
 from tests.stages.tables import table
@@ -83,28 +84,70 @@ def test_three_outputs_about_one_group(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("records", "members", "is_complete"),
     [
-        ([offset("g", 0, "a"), offset("g", 1, "b")], 2, True),
-        ([offset("g", 0), offset("g", 1)], 0, True),
+        ([offset("g", 0, "a"), offset("g", 1, "b")], None, True),
+        ([offset("g", 0, "a"), offset("g", 1, "b"), group("g", state="Stable", members=3)], 3, True),
+        ([offset("g", 0), offset("g", 1)], None, False),
         ([offset("g", 0), group("g", state="Empty")], 0, True),
         ([offset("g", 0), group("g", state="PreparingRebalance")], None, False),
         ([group("g", state="Stable", members=2)], 2, False),
         ([group("g", state="Empty", members=0)], 0, True),
         ([group("g", is_complete=False)], None, False),
         ([group("g", is_complete=False), member("g", "a", 1)], 1, True),
+        ([group("g", members=2), member("g", "a", 1)], 2, False),
     ],
 )
 def test_who_is_in_a_group(
     spark: SparkSession, records: Sequence[Record], members: int | None, is_complete: bool
 ) -> None:
-    """Members are those of a list, else of the lines of offsets; a group that says nothing of them is not complete."""
+    """A list or a state has their number. Offsets name all holders, but no members without partitions."""
     row = groups_of(read(spark, records))["g"]
     assert (row["members"], row["is_complete"]) == (members, is_complete)
 
 
-def test_members_without_printed_partitions(spark: SparkSession) -> None:
-    """Without --verbose nobody knows what a member holds; with offsets next to it the list of members counts."""
-    found = read(spark, [member("g", "a", assigned=None, partitions=2), offset("g", 0, "b")])
-    assert members_of(found) == {"a": None}
+def test_offsets_complete_a_list_without_partitions(spark: SparkSession) -> None:
+    """Kafka 3.8 and 3.9, and --members alone, do not print what members hold; offsets do, if the numbers agree."""
+    found = read(
+        spark,
+        [
+            *(member("g", "a", assigned=None, partitions=2), member("g", "b", assigned=None, partitions=2)),
+            *(member("g", "idle"), member("g", "quiet", assigned=None, partitions=0)),
+            *(offset("g", 0, "a"), offset("g", 3, "a"), offset("g", 1, "b"), offset("g", 2)),
+        ],
+    )
+    assert members_of(found) == {"a": [{"topic": "t", "partitions": [0, 3]}], "b": None, "idle": [], "quiet": []}
+
+
+def test_the_newest_output_about_a_group_counts(spark: SparkSession) -> None:
+    """Holders of an older output are not those of now."""
+    older, newer = (bronze.bronze(spark, {"k": records}) for records in (
+        [offset("g", 0, "left"), offset("g", 1, "left"), offset("h", 0, "stays")],
+        [*healthy(), offset("g", 0, "came")],
+    ))  # fmt: skip
+    rows = newer.unionByName(older.withColumn("source", F.lit("a-older.txt")))
+    found = silver_consumers.consumers(rows, judge.judge_placements(rows).used)
+    assert members_of(found) == {
+        "came": [{"topic": "t", "partitions": [0]}],
+        "stays": [{"topic": "t", "partitions": [0]}],
+    }
+
+
+def test_lags_that_no_number_holds(spark: SparkSession) -> None:
+    """Consumers may commit any offset: a sum out of range is unknown, and stops nothing."""
+    found = read(spark, [offset("g", number, "a", lag=-(2**63) + 1) for number in (0, 1)])
+    assert groups_of(found)["g"]["lag_messages"] is None
+
+
+def test_many_rows_about_groups_hide_no_bad_rows(spark: SparkSession) -> None:
+    """They do not count in the share of rows in quarantine."""
+    run = bronze.run_of(spark, bronze.settings_of(["k"]))
+    bad = malformed(line=1, expected="a line", reason="it is damaged", remedy="repair it", text="x")
+    shares = []
+    for more in ([], [offset("g", 0, f"m{number}") for number in range(400)]):
+        rows = bronze.bronze(spark, {"k": [*healthy(), bad, *more]})
+        frames = validate.build({"bronze_records": rows, "bronze_metrics": table(spark, "bronze_metrics", [])}, run)
+        [row] = frames["quality_results"].where("rule = 'quarantined_share'").collect()
+        shares.append(row.observed)
+    assert shares[0] == shares[1]
 
 
 def test_doubtful_rows_have_a_reason(spark: SparkSession) -> None:
@@ -122,7 +165,7 @@ def test_doubtful_rows_have_a_reason(spark: SparkSession) -> None:
         "2 members of group g hold t-0",
         "a member of group g holds t-98, which no description names",
         "group g has an offset for t-99, which no description names",
-        "the members of group modern could not be read: a live cluster does not tell those of the consumer protocol "
+        "the members of group modern could not be read: a live cluster does not show those of the consumer protocol "
         "(KIP-848)",
         "the members of group secret could not be read",
     ]

@@ -1,6 +1,6 @@
 """Consumers: which groups notice the plan, wave by wave, and how evenly their members read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.emit.cluster_plan import ClusterPlan
@@ -13,8 +13,8 @@ _MEMBERS = 100  # the busiest
 _UNEVEN = 10  # sentences, the most uneven groups
 _NAMES = 5  # groups of a wave in a line
 _WORTH = 0.1  # over the mean: an assignment that is better by less is not worth a change
-_PROVEN = 0.01  # over the mean: a bound so near shows that no assignment is better
-_RANGE, _ROUND_ROBIN = "range", "roundrobin"
+_PROVEN = 0.005  # over the mean: two decimal places show no difference to the bound
+_ASSIGNORS = {"range": "Range", "roundrobin": "RoundRobin"}  # of clients; the broker's range is another
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,14 @@ def noticed_in_words(counts: ConsumerCounts) -> str:
             f"{counts.noticing:,} of {plural(counts.reading, 'consumer group')} {_notice(counts)}: {listed(what)}"
         )
     elif counts.reading:
-        parts.append(f"none of {plural(counts.reading, 'consumer group')} notices the plan")
+        parts.append(f"{clause(counts.reading, 'consumer group', 'does not', 'do not')} notice the plan")
     if counts.noticing and counts.unaffected:
         parts.append(f"{counts.unaffected:,} {agree(counts.unaffected, 'notices', 'notice')} nothing")
     if counts.without_members:
         parts.append(clause(counts.without_members, "group", "has no members", "have no members"))
     if counts.unknown:
-        parts.append(f"of {plural(counts.unknown, 'group')} nobody knows what the members hold")
+        unknown = f"what the members of {plural(counts.unknown, 'group')} hold is not known"
+        parts.append(f"{unknown} (kafka-consumer-groups.sh --describe --members --verbose prints it)")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -113,9 +114,11 @@ def _most_noticed(row: ConsumerImpactRow) -> tuple[bool, int, int, int, str]:
 
 def _waves(groups: Sequence[ConsumerImpactRow]) -> Iterator[WaveReaders]:
     """The waves that a group notices."""
-    pairs = [(wave["wave"], row, wave) for row in groups for wave in row.waves]
-    for number in sorted({wave for wave, *_ in pairs}):
-        of_wave = [(row, wave) for at, row, wave in pairs if at == number]
+    by_wave: dict[int, list[tuple[ConsumerImpactRow, Mapping[str, int | None]]]] = {}
+    for row in groups:
+        for wave in row.waves:
+            by_wave.setdefault(wave["wave"], []).append((row, wave))
+    for number, of_wave in sorted(by_wave.items(), key=lambda pair: pair[0]):
         rebalancing = [row for row, wave in of_wave if wave["rack_set_changes"] and not row.keeps_partitions]
         new_leaders = [row for row, wave in of_wave if wave["leader_changes"]]
         copied = [row for row, wave in of_wave if wave["copied"]]
@@ -141,7 +144,7 @@ def _uneven_in_words(row: ConsumerImpactRow) -> str:
     busiest, possible = row.busiest_over_mean or 0.0, row.possible_over_mean or 0.0
     proven = " (no assignment gives less)" if possible - (row.least_over_mean or 0.0) <= _PROVEN else ""
     others = {"Range": row.range_over_mean, "RoundRobin": row.round_robin_over_mean}
-    used = {_RANGE: "Range", _ROUND_ROBIN: "RoundRobin"}.get((row.assignor or "").lower())
+    used = None if row.keeps_partitions else _ASSIGNORS.get((row.assignor or "").lower())
     would = [f"{name} would give {value:.2f}" for name, value in others.items() if value and name != used]
     named = f"{row.group_id} ({row.assignor})" if row.assignor else row.group_id
     times = f"the busiest member reads {busiest:.2f} times the mean"

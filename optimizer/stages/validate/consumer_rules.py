@@ -24,7 +24,7 @@ OFFSETS = (
 HELD = (
     Rule(
         name="held_is_described",
-        ok="topic IS NULL OR partition IS NULL OR is_known IS NOT NULL",
+        ok="NOT is_listed OR topic IS NULL OR partition IS NULL OR is_known IS NOT NULL",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=f"concat('a member of group ', group, ' holds ', {_PARTITION}, ', which no description names')",
@@ -45,12 +45,12 @@ HELD = (
 GROUPS = (
     Rule(
         name="members_are_read",
-        ok="is_complete OR is_listed",
+        ok="is_complete OR has_members",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
             "concat('the members of group ', group, ' could not be read', "
-            "if(protocol = 'consumer', ': a live cluster does not tell those of the consumer protocol (KIP-848)', ''))"
+            "if(protocol = 'consumer', ': a live cluster does not show those of the consumer protocol (KIP-848)', ''))"
         ),
         remedy="put the output of kafka-consumer-groups.sh --describe --all-groups --members --verbose into the folder",
         standing=Standing.LEFT_OUT,

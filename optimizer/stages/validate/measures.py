@@ -49,7 +49,8 @@ def measured(counted: Counted, quarantine: DataFrame, settings: Settings, spark:
     counts = (
         _count(counted.placed, "partitions"),
         counted.registered.groupBy(*_CLUSTER).agg(F.count_distinct("broker_id").alias("registered_brokers")),
-        _count(counted.records, "records"),
+        # Consumer groups are optional and many: they do not count in the share of quarantined rows.
+        _count(counted.records.where("kind NOT LIKE 'consumer\\_%'"), "records"),
         _count(counted.samples, "samples"),
         _errors(quarantine),
         _contradictions(counted),

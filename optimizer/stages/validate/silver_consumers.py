@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from optimizer.stages.shared.records import newest_first, typed
+from optimizer.stages.shared.records import SOURCE_COLUMNS, newest_first, typed
 from optimizer.stages.stage import Frames
 from optimizer.stages.validate import consumer_rules
 from optimizer.stages.validate.judge import Judged, compute_once, judge_rows
@@ -15,11 +15,11 @@ from schemas.spark import conform, schema_of, small_frame
 
 _GROUP = (*CLUSTER_RUN, "group")
 _MEMBER = (*_GROUP, "member_id")
-_HELD = (*_MEMBER, "topic", "partition")
 # Fields of a member that its row has, besides those that identify it.
 _ABOUT = ("client_id", "host", "instance_id", "protocol")
 _STATED = ("protocol", "state", "assignor", "coordinator_id", "members", "epoch")
 _ASSIGNED = "array<struct<topic:string,partitions:array<int>>>"
+_ASSIGNED_BIG = "array<struct<topic:string,partitions:array<bigint>>>"  # as records have it
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ def consumers(records: DataFrame, placed: DataFrame) -> Consumers:
         empty = {table.name: small_frame(records.sparkSession, [], schema_of(table)) for table in _TABLES}
         return Consumers(empty)
     offsets = judge_rows("bronze_records", _offsets(records, placed), consumer_rules.OFFSETS)
-    listed = judge_rows("bronze_records", _held(records, placed), consumer_rules.HELD)
-    held = _of_all_groups(listed.rows, offsets.rows).transform(compute_once)
-    groups = judge_rows("bronze_records", _groups(records, held), consumer_rules.GROUPS)
+    members = _members(records, offsets.rows).transform(compute_once)
+    held = judge_rows("bronze_records", _held(members, placed), consumer_rules.HELD)
+    groups = judge_rows("bronze_records", _groups(records, members), consumer_rules.GROUPS)
     tables = {
-        "consumer_groups": conform(_group_rows(groups.rows, offsets.rows, held), CONSUMER_GROUPS),
-        "consumer_members": conform(_member_rows(held), CONSUMER_MEMBERS),
+        "consumer_groups": conform(_group_rows(groups.rows, offsets.rows, members), CONSUMER_GROUPS),
+        "consumer_members": conform(_member_rows(members, held.rows), CONSUMER_MEMBERS),
     }
-    return Consumers(tables, (offsets, listed, groups))
+    return Consumers(tables, (offsets, held, groups))
 
 
 _TABLES = (CONSUMER_GROUPS, CONSUMER_MEMBERS)
@@ -62,62 +62,96 @@ def _with_known(rows: DataFrame, placed: DataFrame) -> DataFrame:
 
 
 def _offsets(records: DataFrame, placed: DataFrame) -> DataFrame:
-    """The newest offset of each group and partition."""
-    newest = Window.partitionBy(*_GROUP, "topic", "partition").orderBy(*newest_first(), F.desc("ordinal"))
-    ranked = typed(records, "consumer_offset").withColumn("rank", F.row_number().over(newest))
-    return _with_known(ranked.where("rank = 1"), placed)
+    """The offsets of each group, from the newest source that has any of it."""
+    newest = Window.partitionBy(*_GROUP).orderBy(*newest_first())
+    offsets = typed(records, "consumer_offset").withColumn("first_source", F.first("source").over(newest))
+    last = Window.partitionBy(*_GROUP, "topic", "partition").orderBy(F.desc("ordinal"))
+    ranked = offsets.where("source = first_source").withColumn("nth", F.row_number().over(last))
+    return _with_known(ranked.where("nth = 1").drop("first_source", "nth"), placed)
 
 
-def _held(records: DataFrame, placed: DataFrame) -> DataFrame:
-    """A row for each partition that a member holds, from one source for each group.
+def _members(records: DataFrame, offsets: DataFrame) -> DataFrame:
+    """A row for each member with what it holds, null if no source has it.
 
-    That source is the newest one that prints partitions, else the newest one.
+    Members are those of the newest list of a group that prints what they hold, else of the newest list. Offsets name
+    the holder of each partition. They give the members of groups without a list; and what a list does not print, if
+    both have the same number of partitions.
     """
+    listed, held = _listed(records), _held_by_offsets(offsets)
+    named = listed.join(held.select(*_MEMBER, "held", "held_count"), [*_MEMBER], "left")
+    nothing = F.when(F.expr("partitions = 0"), F.expr(f"CAST(array() AS {_ASSIGNED_BIG})"))
+    by_offsets = F.when(F.expr("coalesce(partitions, held_count) = held_count"), F.col("held"))
+    with_list = named.withColumns({"assigned": F.coalesce("assigned", nothing, by_offsets), "is_listed": F.lit(True)})
+    without_list = held.join(listed.select(*_GROUP).distinct(), [*_GROUP], "left_anti").withColumns(
+        {
+            **{name: F.lit(None).cast("string") for name in ("instance_id", "protocol")},
+            "partitions": F.col("held_count"),
+            "assigned": F.col("held"),
+            "is_listed": F.lit(False),
+        }
+    )
+    names = (*SOURCE_COLUMNS[2:], *_MEMBER, *_ABOUT, "partitions", "assigned", "is_listed")
+    return with_list.select(*names).unionByName(without_list.select(*names))
+
+
+def _listed(records: DataFrame) -> DataFrame:
+    """The members of one list of each group."""
     best = Window.partitionBy(*_GROUP).orderBy(F.col("assigned").isNull(), *newest_first())
-    members = typed(records, "consumer_member")
-    prints = F.max(F.col("assigned").isNotNull()).over(Window.partitionBy(*_GROUP, "source"))
-    chosen = members.withColumn("prints", prints).withColumn("first_source", F.first("source").over(best))
+    members = typed(records, "consumer_member").withColumn("first_source", F.first("source").over(best))
     last = Window.partitionBy(*_MEMBER).orderBy(F.desc("ordinal"))
-    chosen = chosen.where("source = first_source").withColumn("rank", F.row_number().over(last)).where("rank = 1")
-    topics = chosen.select("*", F.explode_outer("assigned").alias("topic_held"))
+    ranked = members.where("source = first_source").withColumn("nth", F.row_number().over(last))
+    return ranked.where("nth = 1").drop("first_source", "nth")
+
+
+def _held_by_offsets(offsets: DataFrame) -> DataFrame:
+    """The partitions that each member holds by the lines of its group's offsets; with the source of the first line."""
+    lines = offsets.where("member_id IS NOT NULL")
+    first = F.min(F.struct("ordinal", *(name for name in SOURCE_COLUMNS[2:] if name != "ordinal"))).alias("first")
+    about = [F.max(name).alias(name) for name in ("client_id", "host")]
+    of_topic = lines.groupBy(*_MEMBER, "topic").agg(first, *about, F.collect_set("partition").alias("numbers"))
+    topics = F.collect_list(F.struct("topic", F.array_sort("numbers").alias("partitions")))
+    of_member = of_topic.groupBy(*_MEMBER).agg(
+        F.min("first").alias("first"),
+        *about,
+        F.array_sort(topics).alias("held"),
+        F.sum(F.size("numbers")).alias("held_count"),
+    )
+    return of_member.select("*", "first.*").drop("first")
+
+
+def _held(members: DataFrame, placed: DataFrame) -> DataFrame:
+    """A row for each partition that a member holds; one without a topic for a member without any."""
+    topics = members.select("*", F.explode_outer("assigned").alias("topic_held"))
     each = topics.select("*", F.explode_outer("topic_held.partitions").alias("partition"), "topic_held.topic")
     same = Window.partitionBy(*_GROUP, "topic", "partition")
-    rows = each.drop("topic_held", "first_source", "rank").withColumn("holders", F.count(F.lit(1)).over(same))
+    rows = each.drop("topic_held").withColumn("holders", F.count(F.lit(1)).over(same))
     return _with_known(rows, placed)
 
 
-def _of_all_groups(listed: DataFrame, offsets: DataFrame) -> DataFrame:
-    """What members hold: from lists of members, and for groups without one from the lines of offsets."""
-    names = (*_HELD, *_ABOUT, "partitions", "prints", "is_known")
-    with_list = listed.select(*_GROUP).distinct()
-    from_offsets = offsets.where("member_id IS NOT NULL").join(with_list, [*_GROUP], "left_anti")
-    unknown = {name: F.lit(None).cast("string") for name in ("instance_id", "protocol")}
-    of_member = F.count(F.lit(1)).over(Window.partitionBy(*_MEMBER))
-    completed = from_offsets.withColumns({**unknown, "partitions": of_member, "prints": F.lit(True)})
-    return listed.select(*names).unionByName(completed.select(*names))
+def _groups(records: DataFrame, members: DataFrame) -> DataFrame:
+    """What sources state about each group; ``has_members``: a source says who its members are."""
+    named = members.select(*_GROUP).distinct().withColumn("has_members", F.lit(True))
+    stated = typed(records, "consumer_group").join(named, [*_GROUP], "left")
+    return stated.fillna(value=False, subset=["has_members", "is_complete"])
 
 
-def _groups(records: DataFrame, held: DataFrame) -> DataFrame:
-    """What sources state about each group; ``is_listed``: a source says who its members are."""
-    listed = held.select(*_GROUP).distinct().withColumn("is_listed", F.lit(True))
-    stated = typed(records, "consumer_group").join(listed, [*_GROUP], "left")
-    return stated.fillna(value=False, subset=["is_listed", "is_complete"])
-
-
-def _group_rows(stated: DataFrame, offsets: DataFrame, held: DataFrame) -> DataFrame:
+def _group_rows(stated: DataFrame, offsets: DataFrame, members: DataFrame) -> DataFrame:
     newest = Window.partitionBy(*_GROUP).orderBy(*newest_first(), F.desc("ordinal"))
     whole = newest.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     latest = {name: F.first(name, ignorenulls=True).over(whole) for name in _STATED}
-    # Only a stated state, or a number of members, shows that a group without listed members has none.
     about = stated.withColumns(latest).withColumn("nth", F.row_number().over(newest)).where("nth = 1")
-    about = about.select(*_GROUP, *(F.col(name).alias(f"stated_{name}") for name in _STATED), "is_complete")
+    about = about.select(*_GROUP, *(F.col(name).alias(f"stated_{name}") for name in _STATED))
+    lag = F.sum(F.col("lag").cast("decimal(38,0)"))
     of_offsets = offsets.groupBy(*_GROUP).agg(
-        F.sum("lag").alias("lag_messages"), F.collect_set("topic").alias("offset_topics")
+        lag.alias("lag"),
+        F.collect_set("topic").alias("offset_topics"),
     )
-    of_members = held.groupBy(*_GROUP).agg(
-        F.count_distinct("member_id").alias("listed_members"),
+    topics = F.array_distinct(F.flatten(F.collect_list(F.transform("assigned", lambda each: each["topic"]))))
+    of_members = members.groupBy(*_GROUP).agg(
+        F.count(F.lit(1)).alias("named"),
+        F.bool_or("is_listed").alias("is_listed"),
         F.max("protocol").alias("protocol"),
-        F.collect_set("topic").alias("held_topics"),
+        topics.alias("held_topics"),
     )
     rows = about.join(of_offsets, [*_GROUP], "full").join(of_members, [*_GROUP], "full")
     return rows.select(
@@ -125,41 +159,43 @@ def _group_rows(stated: DataFrame, offsets: DataFrame, held: DataFrame) -> DataF
         F.col("group").alias("group_id"),
         F.coalesce("stated_protocol", "protocol").alias("protocol"),
         *(F.col(f"stated_{name}").alias(name) for name in ("state", "assignor", "coordinator_id", "epoch")),
-        F.coalesce("listed_members", "stated_members", _none_if_idle()).alias("members"),
+        _member_count().alias("members"),
         F.array_sort(F.array_union(*(_or_empty(name) for name in ("offset_topics", "held_topics")))).alias("topics"),
-        "lag_messages",
-        (F.col("listed_members").isNotNull() | _is_without_members()).alias("is_complete"),
+        F.expr("try_cast(lag AS BIGINT)").alias("lag_messages"),
+        _is_complete().alias("is_complete"),
     )
+
+
+def _member_count() -> Column:
+    """The number of members: of a list, or as stated. Offsets do not name members without partitions."""
+    listed = F.when(F.col("is_listed"), F.col("named"))
+    by_state = F.when(F.expr("stated_state IN ('Empty', 'Dead')"), F.lit(0))
+    return F.coalesce(F.greatest(listed, "stated_members"), by_state)
+
+
+def _is_complete() -> Column:
+    """Whether all members that may hold partitions are named, or a source says that there are none."""
+    all_listed = F.expr("is_listed AND named >= coalesce(stated_members, 0)")
+    holders_named = F.expr("NOT is_listed")
+    none = F.expr("named IS NULL AND (stated_members = 0 OR stated_state IN ('Empty', 'Dead'))")
+    return F.coalesce(all_listed | holders_named, F.lit(False)) | F.coalesce(none, F.lit(False))
 
 
 def _or_empty(name: str) -> Column:
     return F.coalesce(name, F.expr("CAST(array() AS ARRAY<STRING>)"))
 
 
-def _is_without_members() -> Column:
-    """Whether a group without listed members has none: a source says so, or prints offsets without members."""
-    says = F.coalesce(F.expr("stated_members = 0 OR stated_state IN ('Empty', 'Dead')"), F.lit(False))
-    has_offsets = F.col("offset_topics").isNotNull()
-    is_silent = (
-        F.col("stated_state").isNull() & F.col("stated_members").isNull() & F.coalesce("is_complete", F.lit(True))
+def _member_rows(members: DataFrame, held: DataFrame) -> DataFrame:
+    """A row for each member, with the described partitions that it holds in the order of topics and numbers."""
+    described = held.where("topic IS NOT NULL AND partition IS NOT NULL AND is_known")
+    numbers = F.array_sort(F.collect_set(F.col("partition").cast("int"))).alias("partitions")
+    of_topic = described.groupBy(*_MEMBER, "topic").agg(numbers)
+    topics = F.array_sort(F.collect_list(F.struct("topic", "partitions"))).alias("described")
+    rows = members.join(of_topic.groupBy(*_MEMBER).agg(topics), [*_MEMBER], "left")
+    described_or_none = F.coalesce("described", F.expr(f"CAST(array() AS {_ASSIGNED})"))
+    return rows.withColumns(
+        {
+            "group_id": F.col("group"),
+            "assigned": F.when(F.col("assigned").isNotNull(), described_or_none),
+        }
     )
-    return says | (has_offsets & is_silent)
-
-
-def _none_if_idle() -> Column:
-    return F.when(_is_without_members(), F.lit(0))
-
-
-def _member_rows(held: DataFrame) -> DataFrame:
-    """A row for each member, with what it holds in the order of topics and partitions."""
-    is_described = "topic IS NOT NULL AND partition IS NOT NULL AND is_known"
-    numbers = F.array_sort(F.collect_set(F.when(F.expr(is_described), F.col("partition").cast("int"))))
-    of_topic = held.groupBy(*_MEMBER, "topic").agg(
-        *(F.max(name).alias(name) for name in (*_ABOUT, "partitions", "prints")), numbers.alias("numbers")
-    )
-    some = F.when(F.size("numbers") > 0, F.struct("topic", F.col("numbers").alias("partitions")))
-    assigned = F.array_sort(F.collect_list(some)).cast(_ASSIGNED)
-    of_member = of_topic.groupBy(*_MEMBER).agg(
-        *(F.max(name).alias(name) for name in (*_ABOUT, "partitions", "prints")), assigned.alias("assigned")
-    )
-    return of_member.withColumns({"group_id": F.col("group"), "assigned": F.when(F.col("prints"), F.col("assigned"))})
