@@ -1,7 +1,8 @@
 """``kafka-consumer-groups.sh``: groups, their offsets and their members.
 
 ``--describe`` prints a table per group: offsets, ``--members`` or ``--state``, each with or without ``--verbose``; also
-``--list --state``. Only ``--state`` names the assignor.
+``--list --state``. Only ``--state`` names the assignor. If a text has several tables of one kind for a group, as a loop
+appends them, the last table counts.
 
 References
 ----------
@@ -12,9 +13,9 @@ to 3.7); KIP-379 (the column GROUP, 2.4), KIP-1099 (epochs, 4.0), KAFKA-9479 (on
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from sources.consumer_columns import LIST, OTHER, Header, read_header
+from sources.consumer_columns import GROUP, LIST, OTHER, Header, read_header
 from sources.consumer_notices import EXPECTED, LEFT_OUT, is_cut_notice, is_failure, is_notice, read_notice
 from sources.consumer_tables import read_row
 from sources.record import Record, malformed
@@ -41,6 +42,7 @@ _ORPHAN = re.compile(
     r"\S.* [0-9]+(?: +(?:-|[0-9]+)){3} +\S.* (?:/\S+|-) +\S|\S.* /[0-9A-Za-z.:%_-]+ +\S.* [0-9]+\s*$"
     r"|\S.* \S*:[0-9]+ +\([0-9]+\) .*[A-Z][A-Za-z]+ .*[0-9]"
 )
+_Table = tuple[str | None, str]  # group and kind of a table
 _LONGEST_ORPHAN = 1_000  # characters; longer lines would take the expression too long
 # Columns at the end of a line without padding: if the text ends there, the value may be cut off.
 _UNPADDED = frozenset({"#PARTITIONS", "#MEMBERS", "ASSIGNMENT", "UPGRADED", "STATE", "TYPE", "CONSUMER-ID", "OWNER"})
@@ -80,9 +82,9 @@ def _group_of(name: str) -> str | None:
 
 
 def _without_repeats(records: Sequence[Record]) -> Iterator[Record]:
-    """Leave out states in words and in lists if a table of ``--state`` has the group: each group is one record."""
+    """Leave out states in words and in lists if a table of ``--state`` has the group; else the last of them counts."""
     described: set[str] = set()
-    for record in sorted(records, key=_rank):
+    for record in sorted(records, key=lambda record: (_rank(record), -record.line)):
         if record.kind == "consumer_group":
             if _rank(record) and record.payload["group"] in described:
                 continue
@@ -100,7 +102,9 @@ def _rank(record: Record) -> int:
 
 @dataclass
 class _Reader:
-    """Reads the lines in order; ``header`` is the table that the next line may belong to.
+    """Reads the lines in order; ``header``, of line ``header_line``, is the table that the next line may belong to.
+
+    ``table_of`` has the table and its header's line for each row, ``newest`` the last header's line for each table.
 
     Parameters
     ----------
@@ -114,9 +118,21 @@ class _Reader:
     group: str | None
     header: Header | None = None
     is_gap: bool = False
+    header_line: int = 0
+    table_of: dict[int, tuple[_Table, int]] = field(default_factory=dict)
+    newest: dict[_Table, int] = field(default_factory=dict)
 
-    def records(self) -> Iterator[Record]:
-        """All records of the text."""
+    def records(self) -> list[Record]:
+        """The records of the text, without rows of older tables."""
+        records = list(self._all_records())
+        return [record for record in records if not self._is_older(record)]
+
+    def _is_older(self, record: Record) -> bool:
+        """Whether the record is a row of a table, and a later table of this kind has the group."""
+        table, header_line = self.table_of.get(record.line, (None, 0))
+        return record.kind != "malformed" and table is not None and header_line < self.newest[table]
+
+    def _all_records(self) -> Iterator[Record]:
         headers = [read_header(line) for line in self.lines]
         # The name of a file names one group only.
         unnamed = Counter(h.kind for h in headers if h is not None and h.kind != OTHER and not h.has_group)
@@ -125,7 +141,7 @@ class _Reader:
                 self.is_gap = True
             elif header is not None:
                 self.is_gap = False
-                self.header = header
+                self.header, self.header_line = header, number
                 fault = _fault_of(header, self.group, unnamed[header.kind])
                 if fault is not None:
                     yield self._malformed(number, *fault)
@@ -162,10 +178,25 @@ class _Reader:
             yield self._malformed(number, reason, f"append a line break if the line is complete; else {REMEDY}")
             return
         self.is_gap = False
+        if not isinstance(row, str):
+            self._note_table(number, line, row)
         if isinstance(row, Record):
             yield _without_client(row) if number == len(self.lines) else row
         elif row is not None:
             yield self._malformed(number, row, REMEDY)
+
+    def _note_table(self, number: int, line: str, row: Record | None) -> None:
+        """Keep the table of a row. A member without partitions is no record, but its table is the newest one."""
+        assert self.header is not None
+        if row is None:
+            cells = self.header.cells(line)
+            assert not isinstance(cells, str)
+            group = cells.get(GROUP, self.group)
+        else:
+            group = row.payload["group"]
+        table = (group, self.header.kind)
+        self.newest[table] = self.header_line
+        self.table_of[number] = (table, self.header_line)
 
     def _ends_inside(self, number: int, line: str) -> bool:
         """Whether the text ends directly behind a value of the line that a record would have."""

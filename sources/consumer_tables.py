@@ -21,7 +21,7 @@ with the tool of 4.3.1 and brokers of 3.9.1. Kafka 3.8 and 3.9 print assignments
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from sources.consumer_columns import COORDINATOR, GROUP, LIST, MEMBERS, OFFSETS, STATES, Header
 from sources.consumer_notices import group_record
@@ -48,12 +48,14 @@ _STATE_ROW = re.compile(
     r"(?:(?P<group>.*\S)\s+|\s*)(?P<host>\S*):-?[0-9]+\s+\((?P<id>-?[0-9]{1,10})\)\s(?P<assignor>.*?)\s+(?P<state>[A-Z][A-Za-z]+)"
     r"\s+(?P<epochs>(?:(?:-|[0-9]{1,10})\s+(?:-|[0-9]{1,10})\s+)?)(?P<members>[0-9]{1,10})\s*"
 )
-_NEW_ASSIGNMENT = re.compile(r"([a-zA-Z0-9._-]+):([0-9]{1,9}(?:,[0-9]{1,9})*)")
+_NEW_ASSIGNMENT = re.compile(r"([a-zA-Z0-9._-]+):([0-9]{1,10}(?:,[0-9]{1,10})*)")
 # Before 4.0; the topic is missing in 3.8 and 3.9.
-_OLD_ASSIGNMENT = re.compile(r"([a-zA-Z0-9._-]*)\(([0-9]{1,9}(?:,[0-9]{1,9})*)\)")
+_OLD_ASSIGNMENT = re.compile(r"([a-zA-Z0-9._-]*)\(([0-9]{1,10}(?:,[0-9]{1,10})*)\)")
 # A group or an assignor with a wider gap than a name has: the line is damaged.
 _GAP = re.compile(r"\s{2}")
-_LARGEST = 2**63  # no offset and no number of the tool is larger
+_LARGEST = 2**63  # offsets and lags are Java's longs, below this
+_LARGEST_INT = 2**31 - 1  # ids of brokers, numbers of partitions and of members, epochs: Java's ints
+_NO_COUNT = f"not a number from 0 to {_LARGEST_INT:,}"
 
 
 def read_row(header: Header, number: int, line: str, group: str | None) -> Record | str | None:
@@ -89,18 +91,22 @@ def read_row(header: Header, number: int, line: str, group: str | None) -> Recor
     return _listed(number, cells, named)
 
 
+def _is_count(number: int | None) -> TypeGuard[int]:
+    return number is not None and 0 <= number <= _LARGEST_INT
+
+
 def _offset(number: int, cells: Mapping[str, str], group: str) -> Record | str | None:
     topic, partition = cells["TOPIC"], integer(cells["PARTITION"])
     if topic == "-" and cells["PARTITION"] == "-":
         return None
     fault = topic_fault(topic)
-    if fault is not None or partition is None or not 0 <= partition < _LARGEST:
-        return fault or f"the partition is {cells['PARTITION'][:40]!r}, not a number"
+    if fault is not None or not _is_count(partition):
+        return fault or f"the partition is {cells['PARTITION'][:40]!r}, {_NO_COUNT}"
     values: dict[str, int | None] = {}
     for name in ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"):
         value = integer(cells[name])
         if (value is None and cells[name] not in _NONE) or abs(value or 0) >= _LARGEST:
-            return f"{name} is {cells[name][:40]!r}, neither a number nor '-'"
+            return f"{name} is {cells[name][:40]!r}, neither '-' nor a number of 64 bits"
         values[name] = value
     current, end, lag = values.values()
     # The tool takes -1 as "no offset".
@@ -117,8 +123,8 @@ def _offset(number: int, cells: Mapping[str, str], group: str) -> Record | str |
 
 def _member(number: int, cells: Mapping[str, str], group: str) -> Record | str:
     count = integer(cells["#PARTITIONS"])
-    if count is None or not 0 <= count < _LARGEST:
-        return f"#PARTITIONS is {cells['#PARTITIONS'][:40]!r}, not a number"
+    if not _is_count(count):
+        return f"#PARTITIONS is {cells['#PARTITIONS'][:40]!r}, {_NO_COUNT}"
     assignment = cells.get("CURRENT-ASSIGNMENT", cells.get("ASSIGNMENT"))
     assigned: list[dict[str, Any]] | None = None
     if assignment is not None:
@@ -157,7 +163,10 @@ def _assigned(text: str) -> list[dict[str, Any]] | str:
         match = pattern.fullmatch(part)
         if match is None:
             return f"the assignment has {part[:80]!r}, neither 'topic:0,1' nor 'topic(0,1)'"
-        entries.append({"topic": match[1], "partitions": [int(digits) for digits in match[2].split(",")]})
+        partitions = [int(digits) for digits in match[2].split(",")]
+        if not _is_count(max(partitions)):
+            return f"the assignment has the partition {max(partitions)}, {_NO_COUNT}"
+        entries.append({"topic": match[1], "partitions": partitions})
     return entries
 
 
@@ -207,6 +216,8 @@ def _state(header: Header, number: int, line: str, group: str | None) -> Record 
     if match.start("host") != at:
         return "its values are not below their columns: the line has lost its beginning or is below another header"
     epochs = match["epochs"].split()
+    if not all(_is_count(abs(int(text))) for text in (match["id"], match["members"], *epochs) if text != "-"):
+        return f"the coordinator, the number of members or an epoch is {_NO_COUNT}"
     assignor = match["assignor"].strip()
     if _GAP.search(named.strip()) or _GAP.search(assignor):
         return shape

@@ -32,7 +32,14 @@ from sources.consumer_notices import EXPECTED as CONSUMER_GROUPS
 from sources.decode import NotText, decoded, with_plain_lines
 from sources.json_text import unknown_documents
 from sources.record import UNREADABLE_FILE, Record, malformed
-from sources.refused_formats import Refusal, explain, explain_empty_output, explain_without_bytes, not_text
+from sources.refused_formats import (
+    Refusal,
+    explain,
+    explain_empty_output,
+    explain_without_bytes,
+    is_consumer_file,
+    not_text,
+)
 
 KNOWN_FORMAT = "a known format"
 RULE = UNREADABLE_FILE
@@ -131,7 +138,7 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
     has_only_groups = [name for name, given in by_parser.items() if given] == [CONSUMER_GROUPS]
     if not records and not answered:
         answered = has_only_groups = consumer_groups.has_header(content)
-    errors = [_optional(error) if has_only_groups else error for error in tool_errors.parse(content)]
+    errors = [*tool_errors.parse(content, has_only_groups=has_only_groups)]
     if not records and not any(error.payload["severity"] == "warning" for error in errors):
         refusal = explain_empty_output(content) if answered else explain(content, name)
         if refusal:
@@ -143,18 +150,14 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
     records += reassignments.contradictions(content, records)
     if brokers_csv.recognises(content) or capacity_csv.recognises(content):
         records += capacity_csv.unknown_columns(content)
-    return _mark_unreadable(assignment_json.resolve_begun(sorted(records, key=lambda record: record.line)))
-
-
-def _optional(error: Record) -> Record:
-    """The error as a warning: consumer groups are an optional input."""
-    return replace(error, payload={**error.payload, "severity": "warning"})
+    return _mark_unreadable(assignment_json.resolve_begun(sorted(records, key=lambda record: record.line)), name)
 
 
 def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:
     """The ``malformed`` record of a file that is not read.
 
-    It never contains the file's content, which may be a secret (client properties, a key).
+    It never contains the file's content, which may be a secret (client properties, a key). It is a warning if the name
+    is that of an output about consumer groups.
     """
     reason = f"{name} ({size_bytes:,} bytes) is {refusal.reason}"
     return malformed(
@@ -164,7 +167,7 @@ def refused(refusal: Refusal, *, name: str, size_bytes: int) -> Record:
         remedy=refusal.remedy,
         text="",
         rule=RULE,
-        severity=refusal.severity,
+        severity="warning" if is_consumer_file(name) else refusal.severity,
     )
 
 
@@ -176,9 +179,10 @@ def _without_bytes(content: str) -> Record:
     )
 
 
-def _mark_unreadable(records: Sequence[Record]) -> list[Record]:
+def _mark_unreadable(records: Sequence[Record], name: str) -> list[Record]:
     """Give all records of a file without any readable part the rule of unreadable files, and drop its content."""
     if any(record.kind != "malformed" for record in records):
         return list(records)
     defaults = {"rule": RULE, "severity": "error"}
-    return [replace(record, payload=defaults | {**record.payload, "text": ""}) for record in records]
+    fixed = {"text": "", "severity": "warning"} if is_consumer_file(name) else {"text": ""}
+    return [replace(record, payload={**defaults, **record.payload, **fixed}) for record in records]

@@ -197,6 +197,13 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
 _HEAD_CHARS = 20_000  # first characters of a text, enough to recognise its format
 EMPTY = Refusal("an empty file", "run the tool again and supply its output")
 EMPTY_ERRORS = Refusal("an empty file of errors: the tool printed none", "remove the file", "warning")
+_NO_GROUPS = Refusal(
+    "an empty file: no consumer group was listed, or the tool failed",
+    "remove the file, or run the tool again",
+    "warning",
+)
+# Files that the user names as outputs about consumer groups, which are an optional input.
+CONSUMER_FILE = r"^(?:.*[/\\])?consumer-[^/\\]*$"
 _UNREADABLE_TABLE = Refusal(
     "a table of metrics that is not UTF-8 or has no name ending in .csv or .tsv",
     "save it as UTF-8, with a name that ends in .csv",
@@ -216,10 +223,17 @@ _HARMLESS_LOG = re.compile(
 _ERROR_LINE = re.compile(r"(?!.*[Cc]onfigs? for ).*\b(?:ERROR|FATAL|\w+Exception)\b.*")
 
 
+def is_consumer_file(name: str) -> bool:
+    """Whether a path's base name begins with ``consumer-``: if nothing in the file can be read, it is a warning."""
+    return re.match(CONSUMER_FILE, name, re.DOTALL) is not None
+
+
 def explain(text: str, name: str = "") -> Refusal:
     """Why a text without any supported format is refused."""
     if not text.strip():
-        return EMPTY_ERRORS if name.endswith(".err") else EMPTY
+        if name.endswith(".err"):
+            return EMPTY_ERRORS
+        return _NO_GROUPS if is_consumer_file(name) else EMPTY
     head = text[:_HEAD_CHARS]
     header = next((line for line in head.split("\n") if line.strip() and not line.startswith("#")), "")
     if metrics_csv.recognises(header):

@@ -39,8 +39,10 @@ CONSUMERS = [
     classic(PLAIN, "plain 1", "RoundRobinAssignor", group_instance_id="static-2"),
     classic(PLAIN, "plain 2", "RoundRobinAssignor"),
     kip_848(NEXT, "next 1"),
-    kip_848(NEXT_WITH_RACK, "next 2", client_rack="a"),
+    kip_848(NEXT, "next 2"),
+    kip_848(NEXT_WITH_RACK, "next racks", client_rack="a"),
 ]
+NEXT_MEMBERS = ("next 1", "next 2", "next racks")
 GROUPS = (WITH_RACKS, PLAIN, NEXT, NEXT_WITH_RACK)
 SETTLE_SECONDS = 2  # four times the period of heartbeats and metadata here: nothing happens afterwards
 LONGEST_SECONDS = 40  # until a rebalance is seen that should happen
@@ -108,7 +110,7 @@ class Seen:
         return {group: number - begin[group] for group, number in self.generations().items()}
 
     def wait_for_members(self) -> None:
-        """Wait until each group is stable with all its members."""
+        """Wait until each group is stable with all its members, and each KIP-848 member has partitions."""
         sizes = {group: sum(each.group == group for each in CONSUMERS) for group in (WITH_RACKS, PLAIN)}
 
         def is_stable() -> bool:
@@ -116,9 +118,25 @@ class Seen:
             assert failed == []
             groups = {r.payload["group"]: r.payload for r in self.records() if r.kind == "consumer_group"}
             states = [groups.get(group, {}).get("state") for group in GROUPS]
-            return states == ["Stable"] * 4 and all(groups[g]["members"] == size for g, size in sizes.items())
+            counted = all(groups.get(g, {}).get("members") == size for g, size in sizes.items())
+            return states == ["Stable"] * 4 and counted and all(map(self.owned, NEXT_MEMBERS))
 
         until(is_stable)
+
+    def wait_for_silence(self) -> None:
+        """Wait until no member has logged anything for a while: each has taken what its coordinator assigned."""
+
+        def is_silent() -> bool:
+            begin = {name: log.stat().st_size for name, log in self.logs.items()}
+            time.sleep(SETTLE_SECONDS)
+            return begin == {name: log.stat().st_size for name, log in self.logs.items()}
+
+        until(is_silent)
+
+    def owned(self, client_id: str) -> list[str]:
+        """The partitions of a KIP-848 member after its last reconciliation, from its log."""
+        assigned = re.findall(r"Assigned partitions:\s+\[([^\]]*)\]", self.logs[client_id].read_text())
+        return re.findall(r"\S+-\d+", assigned[-1]) if assigned else []
 
     def move(self, case: Case) -> tuple[Counts, Counts]:
         """Move a partition slowly until its groups had time to see both its replica sets; then let it end."""
@@ -194,7 +212,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             result = Seen(kafka, logs)
             leave_empty(kafka, "read-u")
             result.wait_for_members()
-            time.sleep(SETTLE_SECONDS)
+            result.wait_for_silence()
             result.before = result.records()
             result.joined = {name: len(log.read_text()) for name, log in logs.items()}
             for name, case in CASES.items():
@@ -254,8 +272,11 @@ def test_the_logs_give_the_reason(seen: Seen) -> None:
 
 
 def test_members_of_kip_848_keep_their_partitions(seen: Seen) -> None:
-    """Their epochs rise; the members revoke nothing. Kafka's tool reports the epochs that the brokers log."""
-    for name in ("next 1", "next 2"):
+    """Epochs rise; of two members, none revokes or gets anything. Kafka's tool reports the epochs of the logs."""
+    shared = [seen.owned(name) for name in ("next 1", "next 2")]
+    assert all(shared)
+    assert sorted(shared[0] + shared[1]) == [f"{t}-{p}" for t, replicas in TOPICS.items() for p in replicas]
+    for name in NEXT_MEMBERS:
         assert "Reconciling assignment" in seen.logs[name].read_text()
         assert "Reconciling assignment" not in seen.logged(name)
     text = seen.cluster.tool(STATE, "--describe", "--state", "--verbose", "--group", NEXT, "--group", NEXT_WITH_RACK)

@@ -393,6 +393,98 @@ def test_a_damaged_line_is_reported(text: str, line: int) -> None:
     assert not [record for record in read(text) if record.line == line and record.kind != "malformed"]
 
 
+def member_row(group: str, member: str) -> str:
+    """A line of members."""
+    return f"{group:<15} {member:<15} /10.0.0.1       c               {1:<15} t:0\n"
+
+
+REPEATED = [
+    (
+        MEMBERS + member_row("h", "m0") + member_row("g", "m1"),
+        MEMBERS + member_row("g", "m2") + member_row("g", "m3"),
+        [("h", "m0"), ("g", "m2"), ("g", "m3")],
+    ),
+    (
+        OFFSETS + ROW.format(0) + ROW.format(1) + "\n" + OFFSETS + "h" + ROW.format(3)[1:],
+        OFFSETS + ROW.format(1) + ROW.format(2),
+        [("h", 3), ("g", 1), ("g", 2)],
+    ),
+    # Now the member of the group has no partition.
+    (
+        OFFSETS + ROW.format(0),
+        OFFSETS + "g               -               -          -               -               -               m     "
+        "          /10.0.0.1       c\n",
+        [],
+    ),
+    (
+        STATE + "g               b:9092 (1)                range                Stable          1\n",
+        STATE + "g               b:9092 (2)                range                Empty           0\n",
+        [("g", 2)],
+    ),
+    (
+        "\nConsumer group 'g' has no active members.\n",
+        "\nWarning: Consumer group 'g' is rebalancing.\n",
+        [("g", "PreparingRebalance")],
+    ),
+    # Tables of two kinds have different facts.
+    (MEMBERS + member_row("g", "m1"), OFFSETS + ROW.format(0), [("g", "m1"), ("g", 0)]),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), REPEATED)
+def test_the_last_table_of_a_group_counts(first: str, second: str, expected: list[tuple[str, str | int]]) -> None:
+    """A loop appends its outputs: older rows of a group and kind are dropped; a group of the first table stays."""
+    facts = {"consumer_member": ["member_id"], "consumer_offset": ["partition"]}
+    shown = []
+    for record in read(f"{first}\n{second}"):
+        names = facts.get(record.kind, ["coordinator_id", "state"])
+        shown.append((record.payload["group"], next(v for v in map(record.payload.get, names) if v is not None)))
+    assert shown == expected
+
+
+INT, LONG = 2**31 - 1, 2**63 - 1  # Java's largest numbers
+EPOCHS = STATE.replace("#MEM", "GROUP-EPOCH     TARGET-ASSIGNMENT-EPOCH  #MEM")
+
+
+def state_row(coordinator: int, members: int, epochs: str = "") -> str:
+    """A line of ``--state``."""
+    broker = f"b:9092 ({coordinator})"
+    return f"g               {broker:<25} range                Stable          {epochs}{members}\n"
+
+
+def offset_row(current: int, end: int, lag: int) -> str:
+    """A line of offsets, shifted where a number is longer than its column."""
+    numbers = f"{0:<10} {current:<15} {end:<15} {lag:<15}"
+    return f"g               t               {numbers} m               /h              c\n"
+
+
+@pytest.mark.parametrize("number", [INT + 1, 2**32, 9_999_999_999, LONG, 10**20])
+def test_a_number_out_of_range_is_reported(number: int) -> None:
+    """Ids, members, epochs and partitions are ints in Kafka; larger ones are damaged lines."""
+    tables = [
+        (STATE, state_row(number, 2)),
+        (STATE, state_row(1, number)),
+        (EPOCHS, state_row(1, 2, f"{number:<15} {3:<24} ")),
+        (MEMBERS, MEMBER.format(number, "-")),
+        (MEMBERS[: MEMBERS.index("ASSIGN")] + "\n", MEMBER.format(number, "")),
+        (MEMBERS, MEMBER.format(1, f"t:{number}")),
+        (MEMBERS, MEMBER.format(2, f"t(0,{number})")),
+        (OFFSETS, ROW.format(number)),
+    ]
+    for header, row in tables:
+        assert [(record.kind, record.line) for record in read(header + row)] == [("malformed", 2)], row
+
+
+def test_the_largest_numbers_are_read() -> None:
+    """Java's largest int and long."""
+    for row in (state_row(INT, INT), state_row(-1, 0)):
+        assert len(payloads(STATE + row, "consumer_group")) == 1
+    assert payloads(MEMBERS + MEMBER.format(1, f"t:{INT}"), "consumer_member")[0]["assigned"][0]["partitions"] == [INT]
+    assert payloads(OFFSETS + offset_row(0, LONG, LONG), "consumer_offset")[0]["lag"] == LONG
+    for current, end, lag in ((-LONG, LONG, 2 * LONG), (-LONG, 5, 5 + LONG), (0, LONG + 1, LONG + 1)):
+        assert [line for line, _ in faults(OFFSETS + offset_row(current, end, lag))] == [2]
+
+
 def test_other_text_around_tables() -> None:
     """Prompts, fences, prose, other tools' outputs and CRLF do not matter."""
     describe = "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"

@@ -124,6 +124,44 @@ def test_only_a_known_harmless_file_is_a_warning(text: str, name: str, severity:
     assert (record.payload["severity"], record.payload["rule"]) == (severity, "known_format")
 
 
+UNREADABLE = [
+    b"",
+    b"\n\r\n",
+    b"hello",
+    b'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space\n',
+    b"Error while executing topic command : Timed out\nError: Executing consumer group command failed due to x\n",
+    b"\x1f\x8b\x08\xff",
+    b'{"version":1,"brokers":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":[',
+    b"\tTopic: t\tPartition: 0\tLeader: 1\tRepl",
+]
+
+
+@pytest.mark.parametrize("content", UNREADABLE)
+def test_an_unreadable_file_about_consumers_is_a_warning(content: bytes) -> None:
+    """The base name decides; the same file with another name is an error."""
+    for name in ("consumer-members.txt", "day 1/consumer-groups-a.txt", "c\\consumer-x"):
+        assert {record.payload["severity"] for record in parse_file(content, name=name)} == {"warning"}
+    for name in ("members.txt", "consumer-x/members.txt", "my-consumer-members.txt", "consumers.txt"):
+        assert "error" in {record.payload.get("severity", "error") for record in parse_file(content, name=name)}
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_an_empty_file_about_consumers_names_the_likely_cause(text: str) -> None:
+    """The tool prints nothing if there is no group."""
+    (record,) = parse_any(text, name="in/consumer-members.txt")
+    assert record.payload["reason"].endswith("is an empty file: no consumer group was listed, or the tool failed")
+    assert record.payload["remedy"] == "remove the file, or run the tool again"
+
+
+def test_other_records_in_a_file_about_consumers_are_used() -> None:
+    """Its name does not hide a failure or a damaged line of another tool."""
+    line = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+    text = f"{line}{line.replace('Replicas', 'Repl')}Error while executing topic command : Timed out\n"
+    records = parse_any(text, name="consumer-members.txt")
+    assert records == parse_any(text, name="x")
+    assert [record.kind for record in records] == ["partition", "malformed", "malformed"]
+
+
 def test_an_unknown_file_is_never_copied() -> None:
     """Client properties in the input folder leave no trace of their password."""
     for text in ("sasl.jaas.config=x password=hunter2;\n", "Error: hunter2\n", "hunter2\n", "kafka_x hunter2\n"):

@@ -103,3 +103,63 @@ def test_json_with_known_keys_in_an_unknown_structure_is_refused() -> None:
     damaged = '{"brokrs":[{"broker":1,"logDirs":[{"logDir":"/d","partitions":[]}]}]}'
     records = parse_any(f"{LINE}\n{damaged}\n", name="x")
     assert [(record.kind, record.line) for record in records] == [("partition", 1), ("malformed", 3)]
+
+
+TOPIC_FAILED = "Error while executing topic command : Timed out\n"
+LOGGED = "[2026-01-31 02:00:00,123] ERROR java.util.concurrent.TimeoutException: Timed out (a.b.Admin)\n"
+GROUPS_FAILED = "Error: Executing consumer group command failed due to java.util.concurrent.TimeoutException: no\n"
+TRACE = (
+    "java.lang.RuntimeException: no\n\tat org.apache.kafka.tools.consumer.group.ConsumerGroupCommand.run(X.java:1)\n"
+)
+MIXED = [
+    (TOPIC_FAILED + LOGGED + GROUPS_FAILED, [(2, "error"), (4, "warning")]),
+    (TOPIC_FAILED + GROUPS_FAILED + TRACE, [(2, "error"), (3, "warning")]),
+    (GROUPS_FAILED + TRACE + TOPIC_FAILED, [(2, "warning"), (5, "error")]),
+    (TRACE + GROUPS_FAILED + LOGGED, [(2, "warning")]),
+    (LOGGED + GROUPS_FAILED, [(2, "warning")]),
+    (
+        LOGGED.replace("a.b.Admin", "org.apache.kafka.tools.TopicCommand") + GROUPS_FAILED,
+        [(2, "error"), (3, "warning")],
+    ),
+    ("Error: Timed out\n" + GROUPS_FAILED, [(2, "error"), (3, "warning")]),
+    ("java.lang.OutOfMemoryError: Java heap space\n" + GROUPS_FAILED, [(2, "error"), (3, "warning")]),
+    ('Exception in thread "main" java.lang.OutOfMemoryError: x\n' + GROUPS_FAILED, [(2, "error"), (3, "warning")]),
+    (GROUPS_FAILED + "command terminated with exit code 1\n", [(2, "warning"), (3, "error")]),
+    (GROUPS_FAILED + TRACE + "Caused by: a.b.TimeoutException: the log dir is away\n\t... 3 more\n", [(2, "warning")]),
+]
+
+
+@pytest.mark.parametrize(("errors", "expected"), MIXED)
+def test_a_failure_about_groups_hides_no_other_failure(errors: str, expected: list[tuple[int, str]]) -> None:
+    """Another tool's error next to it stays an error; exceptions and logs belong to the failure next to them."""
+    records = [record for record in parse_any(LINE + errors, name="x") if record.kind == "malformed"]
+    assert [(record.line, record.payload["severity"]) for record in records] == expected
+
+
+GROUPS = (
+    "GROUP           COORDINATOR (ID)          ASSIGNMENT-STRATEGY  STATE           #MEMBERS\n"
+    "g               b:9092 (1)                range                Stable          2\n"
+)
+ONLY_GROUPS = [
+    (TOPIC_FAILED, "error"),
+    ("Error while executing config command with args '--describe'\n", "error"),
+    (TOPIC_FAILED + GROUPS_FAILED, "error"),
+    (LOGGED + TOPIC_FAILED, "error"),
+    ("Error: Cannot execute because there is an existing partition reassignment\n", "error"),
+    ("Timed out waiting for a node assignment. Call: describeLogDirs\n", "error"),
+    ("Error: Timed out\n", "warning"),
+    (LOGGED, "warning"),
+    ("Timed out waiting for a node assignment. Call: listGroups\n", "warning"),
+    ("Error while executing consumer group command : Timed out\n", "warning"),
+    ("command terminated with exit code 137\n", "warning"),
+]
+
+
+@pytest.mark.parametrize("name", ["x", "consumer-states.txt"])
+@pytest.mark.parametrize(("errors", "severity"), ONLY_GROUPS)
+def test_groups_do_not_hide_the_failure_of_another_tool(errors: str, severity: str, name: str) -> None:
+    """In a text with only consumer groups, an error is a warning, except that of a tool that it names."""
+    for text in (errors + GROUPS, GROUPS + "\n" + errors):
+        records = parse_any(text, name=name)
+        assert [record.kind for record in records].count("consumer_group") == 1
+        assert next(r.payload["severity"] for r in records if r.kind == "malformed") == severity

@@ -174,6 +174,28 @@ def test_what_is_not_read_is_named(spark: SparkSession, folder: Path) -> None:
     assert frames["bronze_records"].where("kind = 'partition'").count() == 2
 
 
+def test_an_unread_file_about_consumers_is_a_finding(spark: SparkSession, folder: Path) -> None:
+    """Empty, too large for a text, a table without units; a copy of it under another name is an error."""
+    files = folder / "sub folder"
+    (files / "consumer-members.txt").touch()
+    (files / "consumer-state.txt").write_bytes(b"\n")
+    (files / "sizes.txt").write_bytes(b"\n")
+    (files / "consumer-lag.csv").write_text("group,topic,partition,lag\ng,t,0,5\n", encoding="utf-8")
+    (files / "consumer-old.csv.gz").write_bytes(gzip.compress(METRICS.encode())[:-8])
+    with (files / "consumer-dump.txt").open("wb") as dump:
+        dump.truncate(listing.TEXT_BYTES + 1)
+    records = malformed_records(ingest.build({}, run_of(spark, folder)))
+    shown = {name: (record["rule"], record["severity"]) for name, record in records.items() if "notes" not in name}
+    assert shown.pop("sub folder/load [1].csv") == ("in_bytes_per_s_not_negative", "error")
+    assert shown.pop("sub folder/sizes.txt") == ("known_format", "error")
+    assert shown == {
+        f"sub folder/consumer-{name}": ("known_format", "warning")
+        for name in ("members.txt", "state.txt", "lag.csv", "old.csv.gz", "dump.txt")
+    }
+    assert "no consumer group was listed" in records["sub folder/consumer-members.txt"]["reason"]
+    assert records["sub folder/consumer-state.txt"]["reason"].endswith("sizes.txt, which is read")
+
+
 @pytest.mark.parametrize(("is_state", "kind"), [(False, "malformed"), (True, "assignment")])
 def test_a_plan_alone_is_no_state(spark: SparkSession, tmp_path: Path, is_state: bool, kind: str) -> None:
     """A folder with nothing but reassignment JSON is refused, unless a knob says that it is the state."""

@@ -32,6 +32,7 @@ from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
 from schemas.spark import conform, schema_of, small_frame
 from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, NOT_STATE, UNREADABLE_FILE
+from sources.refused_formats import CONSUMER_FILE
 
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DOCUMENT_KEY = ("cluster_id", "run_id", "source", "captured_at", "written_at", "begun")
@@ -203,8 +204,9 @@ def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
     fields |= {name: F.col(name) for name in ("rule", "severity", "reason", "remedy")}
     patterns = (F.col("source").rlike(translate(pattern)) for pattern in allowed)
     may_stay = (F.col("rule") == UNREADABLE_FILE) & reduce(Column.__or__, patterns, F.lit(False))
-    warning = {"severity": "warning", "rule": ALLOWED_FILE}
-    fields |= {name: F.when(may_stay, F.lit(value)).otherwise(F.col(name)) for name, value in warning.items()}
+    is_optional = (F.col("rule") == UNREADABLE_FILE) & F.col("source").rlike(CONSUMER_FILE)
+    fields["rule"] = F.when(may_stay, F.lit(ALLOWED_FILE)).otherwise(F.col("rule"))
+    fields["severity"] = F.when(may_stay | is_optional, F.lit("warning")).otherwise(F.col("severity"))
     text = F.substring("payload", 1, 2000).alias("text")
     payload = F.to_json(F.struct(*(value.alias(name) for name, value in fields.items()), text))
     order = Window.partitionBy("source").orderBy("line", "rule", "payload")

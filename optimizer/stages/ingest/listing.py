@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from optimizer.stages.ingest.metric_files import literal_path
+from sources.refused_formats import is_consumer_file
 
 _REPLICAS = '"replicas"'
 # Files that macOS, NFS, Git, Spark, Hadoop and editors write.
@@ -99,9 +100,13 @@ def _file_fields() -> list[Column]:
 
 
 def copies_of(files: Sequence[File]) -> dict[str, str]:
-    """The earlier file by each file with the same bytes; empty and large files are not compared."""
+    """The earlier file by each file with the same bytes; empty and large files are not compared.
+
+    Files about consumer groups come last: the faults of such a file are warnings, those of another file may be errors.
+    """
     first: dict[str, str] = {}
-    named = [(file.path, first.setdefault(file.digest, file.path)) for file in files if file.digest]
+    ordered = sorted(files, key=lambda file: is_consumer_file(file.path))
+    named = [(file.path, first.setdefault(file.digest, file.path)) for file in ordered if file.digest]
     return {path: original for path, original in named if path != original}
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from optimizer.stages.ingest.listing import File, listing, root_of
+from optimizer.stages.ingest.listing import TEXT_BYTES, File, listing, root_of
 from schemas.spark import small_frame
 from sources.detect import parse_file, refused
 from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE, Record, malformed
@@ -50,7 +50,8 @@ def parse_texts(
     """Records of text files, parsed by the executors."""
     skip = len(root_of(paths[0], folder)) + 2
     below = {path[skip - 1 :]: original[skip - 1 :] for path, original in copies.items()}
-    content = listing(spark, folder).where(F.col("path").isin(paths))
+    # Spark loads a file before it compares its path; the length is compared before.
+    content = listing(spark, folder).where((F.col("length") <= TEXT_BYTES) & F.col("path").isin(paths))
     written = F.unix_seconds("modificationTime").alias("written_s")
     named = content.select(F.expr(f"substring(path, {skip})").alias("name"), "content", written)
     parsed = named.mapInArrow(partial(_parse_files, _Reading(below, allowed)), _PARSED)
