@@ -32,14 +32,14 @@ def consumer_tables(base: DataFrame, scheduled: DataFrame, inputs: Frames) -> di
     inputs : mapping
         ``consumer_groups``, ``consumer_members`` and ``brokers``.
     """
-    groups = inputs["consumer_groups"]
+    groups, *_ = frames = [inputs[name] for name in _FACTS]
     if groups.isEmpty():
         spark = base.sparkSession
         return {table.name: small_frame(spark, [], schema_of(table)) for table in _TABLES}
     with_readers = F.broadcast(groups.select("cluster_id").distinct())
     unchanged = base.filter("NOT is_changed").select("cluster_id", *COLUMNS)
     lists = unchanged.unionByName(scheduled.select("cluster_id", *COLUMNS)).join(with_readers, "cluster_id", "semi")
-    facts = reduce(DataFrame.unionByName, (_as_json(inputs[name], name) for name in _FACTS))
+    facts = reduce(DataFrame.unionByName, map(_as_json, frames, _FACTS))
     rows = lists.groupBy("cluster_id").cogroup(facts.groupBy("cluster_id")).applyInPandas(_rows, _ALL).persist()
     return {table.name: conform(split(rows, _TABLES)[table.name], table) for table in _TABLES}
 
