@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import schemas
 from optimizer.stages.plan import plan
 from optimizer.stages.validate import judge, silver_consumers, validate
 from optimizer.stages.validate.rule import quarantined
@@ -207,6 +208,10 @@ def test_what_the_plan_means_for_groups(spark: SparkSession) -> None:
     assert sum(wave["copied"] for wave in app["waves"]) == 4
     assert (app["busiest_over_mean"], app["possible_over_mean"], app["least_over_mean"]) == (4 / 3, 1.0, 1.0)
     assert (idle["is_known"], idle["partitions"], idle["waves"]) == (True, 0, [])
+    for name in ("consumer_load", "consumer_impact"):
+        required = [column.name for column in schemas.ALL[name].columns if not column.nullable]
+        assert tables[name].count()
+        assert not tables[name].where(" OR ".join(f"{column} IS NULL" for column in required)).count()
     loads = rows_of(tables["consumer_load"], "member_id")
     assert [(row["member_id"], row["brokers"], row["brokers_after"]) for row in loads] == [
         ("a", [1, 2, 3], [1, 6]),
