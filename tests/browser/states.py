@@ -13,6 +13,8 @@ from optimizer.emit.rows import (
     AlternativeRow,
     BoundRow,
     BrokerWaveRow,
+    ConsumerImpactRow,
+    ConsumerLoadRow,
     CurveRow,
     FigureRow,
     InputFindingRow,
@@ -27,6 +29,7 @@ from tests.emit.test_fleet_page import stopped
 from tests.emit.test_pages import GB, synthetic
 from tests.emit.test_quality_page import failed, quarantined, result
 from tests.emit.test_quality_page import page as quality_page
+from tests.emit.test_readers import GROUPS, RACKS, RATIOS, group
 from tests.emit.test_report import HOUR, full, page
 
 FILES = ("runbook.md", "reassignment.json", "rollback.json", "moves.csv")
@@ -104,6 +107,21 @@ def many() -> ClusterPlan:
     return replace(plan, broker_waves=rows_of(BrokerWaveRow, *rows))
 
 
+def _with_consumers() -> ClusterPlan:
+    """Groups of every kind, one of them uneven, and members with long names that read from all brokers."""
+    member = {
+        "client_id": "a-client-with-a-long-name-" * 8,
+        "host": "/10.0.0.1",
+        "partitions": 12,
+        "in_bytes_per_s": 10**7,
+    }
+    brokers = {"brokers": range(1, 13), "brokers_after": range(1, 13)}
+    members = [{"group_id": "orders-app", "member_id": f"m{number}", **member, **brokers} for number in range(20)]
+    uneven = group("uneven-" * 20, RACKS, **RATIOS, range_over_mean=2.1, round_robin_over_mean=1.2, lag_messages=10**12)
+    groups = rows_of(ConsumerImpactRow, *GROUPS, uneven)
+    return ready(consumer_groups=groups, consumer_members=rows_of(ConsumerLoadRow, *members))
+
+
 REPORTS: Mapping[str, Callable[[], ClusterPlan]] = {
     "ready": ready,
     "not_reached": _not_reached,
@@ -117,6 +135,7 @@ REPORTS: Mapping[str, Callable[[], ClusterPlan]] = {
     "hostile": _hostile,
     "strips": lambda: ready(61),
     "many_brokers": many,
+    "consumers": _with_consumers,
 }
 
 
