@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from asking.fitting import Shortage, shortage
 from asking.noticing import groups_noticing
-from asking.question import Question, facts_for, instance_for
+from asking.question import Question, instance_for
 from asking.run_facts import RunFacts
 from optimizer.cluster_policy import DEMOTE, DIRS, LEADERS
 from optimizer.planning.in_memory import MemoryPlan, plan_in_memory
@@ -62,6 +62,6 @@ def answer(facts: RunFacts, question: Question, *, anyway: bool = False) -> Answ
     if missing and not anyway:
         return Answer(question, {}, None, missing, settings)
     plan = plan_in_memory(instance, hosts, settings, captured_at=facts.captured_at)
-    figures = {**figures_of(plan.tables, hosts), **groups_noticing(facts_for(facts, question), plan)}
+    figures = {**figures_of(plan.tables, hosts), **groups_noticing(facts, question, plan)}
     before, after = (disk_percents(plan.tables["measured"], hosts, side) for side in (BEFORE, AFTER))
     return Answer(question, figures, plan, missing, settings, before, after)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from asking.question import Question, facts_for
 from asking.run_facts import RunFacts
 from optimizer.emit.consumer_counts import consumer_counts
 from optimizer.emit.rows import ConsumerImpactRow
@@ -29,9 +30,11 @@ def consumer_tables(facts: RunFacts, plan: MemoryPlan) -> dict[str, list[dict[st
     return consumer_rows(plan.tables["compared"], facts.consumer_groups, facts.consumer_members, racks)
 
 
-def groups_noticing(facts: RunFacts, plan: MemoryPlan) -> Figures:
-    """Figures of a plan: numbers of groups after it; none if no source is about consumers. ``facts``: as above."""
-    return figures_of_groups(consumer_tables(facts, plan)["consumer_impact"]) if facts.consumer_groups else {}
+def groups_noticing(facts: RunFacts, question: Question, plan: MemoryPlan) -> Figures:
+    """Figures of the plan that answers a question: numbers of groups; none if no source is about consumers."""
+    if not facts.consumer_groups:
+        return {}
+    return figures_of_groups(consumer_tables(facts_for(facts, question), plan)["consumer_impact"])
 
 
 def figures_of_groups(rows: Iterable[Mapping[str, Any]]) -> Figures:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.emit.broker_lines import BrokerLine, has_capacities
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.consumer_counts import consumer_counts
 from optimizer.emit.inside_sentences import undo_inside
 from optimizer.emit.kafka_files import numbered
 from optimizer.emit.shown_figures import gives_up_replicas
@@ -74,7 +73,7 @@ def _leaders(plan: ClusterPlan) -> Card:
         return {racks.get(broker) for broker in ids}
 
     changed = sum(sets(row.current_replicas) != sets(row.proposed_replicas) for row in plan.changed)
-    counts = consumer_counts(plan.consumer_groups)
+    counts = plan.consumer_counts
     of_groups = ""
     if counts and counts.reading:
         verb = agree(counts.noticing, "notices", "notice")

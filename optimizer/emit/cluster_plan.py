@@ -7,6 +7,7 @@ from functools import cached_property
 
 from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode
 from optimizer.emit import rows
+from optimizer.emit.consumer_counts import ConsumerCounts, consumer_counts
 from optimizer.emit.figure_table import BY_NAME
 from optimizer.emit.requested import Requested
 from optimizer.settings import Policy, Schedule
@@ -221,6 +222,11 @@ class ClusterPlan:
         """The ids of all topics that the plan changes."""
         between = {row.topic: row.topic_id for row in self.changed}
         return between | {row.topic: row.topic_id for row in self.dir_moves}
+
+    @cached_property
+    def consumer_counts(self) -> ConsumerCounts | None:
+        """How many consumer groups notice the plan; None if no source is about consumers."""
+        return consumer_counts(self.consumer_groups)
 
     @property
     def inside_bytes(self) -> int:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from textwrap import wrap
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.consumer_counts import consumer_counts
 from optimizer.emit.decision import Decision
 from optimizer.units import human_moment, iso_time
 
@@ -58,7 +57,7 @@ def first_screen(plan: ClusterPlan, decision: Decision) -> str:
 
 def decision_json(plan: ClusterPlan, decision: Decision) -> str:
     """The decision as JSON: all its fields, the first screen as ``text``, and the times of the plan."""
-    counts = consumer_counts(plan.consumer_groups)
+    counts = plan.consumer_counts
     content = {
         "format": FORMAT,
         "cluster_id": plan.cluster_id,

@@ -6,7 +6,6 @@ from typing import Any
 
 from optimizer.domain import WHOLE_PLAN
 from optimizer.emit.cluster_plan import ClusterPlan, Document, wave_folder
-from optimizer.emit.consumer_counts import consumer_counts
 from optimizer.emit.goals import goals
 from optimizer.units import iso_time
 
@@ -55,7 +54,7 @@ def manifest(plan: ClusterPlan, documents: Sequence[Document]) -> Document:
         content["fullest_directory_percent"] = {
             side: plan.figure("fullest_directory_percent", side) for side in ("before", "after", "worst_moment")
         }
-    counts = consumer_counts(plan.consumer_groups)
+    counts = plan.consumer_counts
     if counts:
         content["consumer_groups"] = vars(counts)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"

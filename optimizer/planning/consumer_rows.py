@@ -10,7 +10,7 @@ protocol gets a new epoch if the list of racks changes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,37 +18,33 @@ import pandas as pd
 
 from optimizer.domain import Bools, Ints
 from optimizer.kafka.assignors import Member
-from optimizer.planning.member_loads import evenness
+from optimizer.planning.member_loads import Evenness, evenness
 
 # Columns of partitions that ``consumer_rows`` reads, besides those that name the cluster and the run.
-COLUMNS = (*("topic", "partition", "current_replicas", "proposed_replicas", "leader", "wave", "in_bytes_per_s"),)
+COLUMNS = ("topic", "partition", "current_replicas", "proposed_replicas", "leader", "wave", "in_bytes_per_s")
 _NO_LEADER = -1  # not a broker id: the partition has no leader
 _NOTICED = ("rack_set_changes", "rack_list_changes", "leader_changes", "copied")
-_RATIOS = {
-    "busiest_over_mean": "busiest",
-    "possible_over_mean": "possible",
-    "least_over_mean": "at_least",
-    "range_over_mean": "with_range",
-    "round_robin_over_mean": "with_round_robin",
-}
+_RATIOS = tuple(field.name for field in fields(Evenness))
 
 
 @dataclass(frozen=True)
-class _RackChanges:
-    """Whether the set of racks of a partition's replicas changes, and whether their list does meanwhile, each (P,).
+class _ListChanges:
+    """How replica lists change, each (P,): another set of racks, meanwhile another list of racks, a copy.
 
-    While a replica is copied both brokers are in the list, so it also changes if the copy stays inside a rack.
+    While a replica is copied both brokers are in the list, so the list of racks also changes if the copy stays inside a
+    rack. A broker without a rack counts as in a rack of no name, as for Kafka.
     """
 
-    of_set: Bools
-    of_list: Bools
+    of_rack_set: Bools
+    of_rack_list: Bools
+    is_copied: Bools
 
 
 @dataclass(frozen=True)
 class _Partitions:
     """All partitions of the cluster as arrays of length P, by topic and number.
 
-    ``wave`` is 0 for unchanged ones; ``racks`` is None if no broker has a rack.
+    ``wave`` is 0 for unchanged ones.
     """
 
     row_of: dict[tuple[str, int], int]
@@ -58,8 +54,8 @@ class _Partitions:
     wave: Ints
     leader_before: Ints
     leader_after: Ints
-    racks: _RackChanges | None
-    is_copied: Bools
+    lists: _ListChanges
+    are_racks_known: bool
     are_rates_known: bool
 
     @property
@@ -69,12 +65,13 @@ class _Partitions:
 
     def noticed(self, rows: Ints) -> dict[str, int | None]:
         """What the readers of some partitions notice, in numbers of partitions."""
-        racks = self.racks
+        of_racks = (self.lists.of_rack_set, self.lists.of_rack_list)
+        in_set, in_list = (int(each[rows].sum()) if self.are_racks_known else None for each in of_racks)
         return {
-            "rack_set_changes": None if racks is None else int(racks.of_set[rows].sum()),
-            "rack_list_changes": None if racks is None else int(racks.of_list[rows].sum()),
+            "rack_set_changes": in_set,
+            "rack_list_changes": in_list,
             "leader_changes": int(self.leader_changes[rows].sum()),
-            "copied": int(self.is_copied[rows].sum()),
+            "copied": int(self.lists.is_copied[rows].sum()),
         }
 
 
@@ -130,32 +127,22 @@ def _known_partitions(rows: pd.DataFrame, racks: Mapping[int, str | None]) -> _P
         wave=wave,
         leader_before=leader,
         leader_after=np.where(wave > 0, first, leader),
-        racks=_rack_changes(before, after, wave, racks),
-        is_copied=_is_copied(before, after, wave),
+        lists=_list_changes(before, after, wave, racks),
+        are_racks_known=any(racks.values()),
         are_rates_known=bool(rate.any()),
     )
 
 
-def _rack_changes(
+def _list_changes(
     before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], wave: Ints, racks: Mapping[int, str | None]
-) -> _RackChanges | None:
-    """A broker without a rack counts as in a rack of no name, as for Kafka."""
-    if not any(racks.values()):
-        return None
-    of_set, of_list = np.zeros((2, len(before)), dtype=bool)
+) -> _ListChanges:
+    of_rack_set, of_rack_list, is_copied = np.zeros((3, len(before)), dtype=bool)
     for row in np.flatnonzero(wave > 0).tolist():
         old, new = ({int(broker) for broker in ids} for ids in (before[row], after[row]))
-        of_set[row] = {racks.get(broker) for broker in old} != {racks.get(broker) for broker in new}
-        of_list[row] = any(racks.get(broker) for broker in old ^ new)
-    return _RackChanges(of_set, of_list)
-
-
-def _is_copied(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], wave: Ints) -> Bools:
-    """Whether a replica is copied to another broker, also an empty one, (P,)."""
-    is_copied = np.zeros(len(before), dtype=bool)
-    for row in np.flatnonzero(wave > 0).tolist():
-        is_copied[row] = not set(before[row]) >= set(after[row])
-    return is_copied
+        of_rack_set[row] = {racks.get(broker) for broker in old} != {racks.get(broker) for broker in new}
+        of_rack_list[row] = any(racks.get(broker) for broker in old ^ new)
+        is_copied[row] = not new <= old
+    return _ListChanges(of_rack_set, of_rack_list, is_copied)
 
 
 def _rows_held(known: _Partitions, member: Mapping[str, Any]) -> Ints | None:
@@ -219,10 +206,10 @@ def _ratios(
     topics: Sequence[str],
     members: Sequence[Mapping[str, Any]],
     loads: Sequence[Mapping[str, Any]],
-) -> dict[str, float | None]:
+) -> dict[str, float]:
     rates = {known.keys[row]: int(known.rate[row]) for topic in topics for row in known.rows_of[topic]}
     counts = {topic: known.keys[known.rows_of[topic][-1]][1] + 1 for topic in topics}
     subscribed = [Member(row["member_id"], tuple(topics), row["instance_id"]) for row in members]
     held = {row["member_id"]: row["in_bytes_per_s"] for row in loads}
     found = evenness(subscribed, held, rates, counts)
-    return {name: getattr(found, field) if found else None for name, field in _RATIOS.items()}
+    return asdict(found) if found else {}

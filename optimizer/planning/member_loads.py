@@ -16,22 +16,22 @@ class Evenness:
 
     Parameters
     ----------
-    busiest : float
+    busiest_over_mean : float
         Today.
-    possible : float
+    possible_over_mean : float
         The least of four assignments: today's, those of both assignors, and each partition, the largest first, to the
         member with the least.
-    at_least : float
+    least_over_mean : float
         No assignment of whole partitions gives less.
-    with_range, with_round_robin : float
+    range_over_mean, round_robin_over_mean : float
         By these assignors, if all members subscribe to all topics of the group, without racks.
     """
 
-    busiest: float
-    possible: float
-    at_least: float
-    with_range: float
-    with_round_robin: float
+    busiest_over_mean: float
+    possible_over_mean: float
+    least_over_mean: float
+    range_over_mean: float
+    round_robin_over_mean: float
 
 
 def evenness(
@@ -66,11 +66,11 @@ def evenness(
     busiest, with_range, with_round_robin = max(held.values()), *(_busiest(assigned, rates) for assigned in made)
     possible = min(busiest, with_range, with_round_robin, largest_first(sizes, len(members)))
     return Evenness(
-        busiest=busiest / mean,
-        possible=possible / mean,
-        at_least=least_of_busiest(sizes, len(members)) / mean,
-        with_range=with_range / mean,
-        with_round_robin=with_round_robin / mean,
+        busiest_over_mean=busiest / mean,
+        possible_over_mean=possible / mean,
+        least_over_mean=least_of_busiest(sizes, len(members)) / mean,
+        range_over_mean=with_range / mean,
+        round_robin_over_mean=with_round_robin / mean,
     )
 
 

@@ -52,7 +52,8 @@ def test_ratios_of_a_group() -> None:
     found = evenness(members, {"m1": 160, "m2": 0}, rates, {"a": 2, "b": 2})
     assert found is not None
     assert vars(found) == {
-        "busiest": 2.0, "possible": 1.0, "at_least": 1.0, "with_range": 1.5, "with_round_robin": 1.5,
+        "busiest_over_mean": 2.0, "possible_over_mean": 1.0, "least_over_mean": 1.0, "range_over_mean": 1.5,
+        "round_robin_over_mean": 1.5,
     }  # fmt: skip
 
 
@@ -62,7 +63,8 @@ def test_another_assignment_may_be_better_than_the_largest_first() -> None:
     members = [Member("m1", ("a",)), Member("m2", ("a",))]
     found = evenness(members, {"m1": 12, "m2": 0}, rates, {"a": 5})
     assert found is not None
-    assert (found.busiest, found.possible, found.at_least, found.with_round_robin) == (2.0, 1.0, 1.0, 1.0)
+    assert (found.busiest_over_mean, found.possible_over_mean) == (2.0, 1.0)
+    assert (found.least_over_mean, found.round_robin_over_mean) == (1.0, 1.0)
 
 
 @pytest.mark.all_only
@@ -75,7 +77,7 @@ def test_many_topics_take_seconds() -> None:
         members, dict.fromkeys((m.member_id for m in members), 1), {(t, 0): 1 for t in names}, dict.fromkeys(names, 1)
     )
     assert found is not None
-    assert found.with_round_robin == 1.0
+    assert found.round_robin_over_mean == 1.0
     assert time.process_time() - began < 5
 
 

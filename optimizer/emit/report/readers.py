@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.consumer_counts import ConsumerCounts, consumer_counts
+from optimizer.emit.consumer_counts import ConsumerCounts
 from optimizer.emit.rows import ConsumerImpactRow, ConsumerLoadRow
 from optimizer.units import agree, clause, listed, plural
 
@@ -56,7 +56,7 @@ class Readers:
 
 def readers(plan: ClusterPlan) -> Readers | None:
     """The section; None if no source is about consumers."""
-    counts = consumer_counts(plan.consumer_groups)
+    counts = plan.consumer_counts
     if counts is None:
         return None
     groups = sorted(plan.consumer_groups, key=_most_noticed)

@@ -23,7 +23,8 @@ from optimizer.errors import AuditFailed, KafkaError
 from optimizer.kafka.execute import check_execute
 from optimizer.planning.unexplained import audit_limits
 from optimizer.settings import Settings
-from optimizer.stages.emit.gather import gather_rows, tables_of
+from optimizer.stages.emit.gather import tables_of
+from optimizer.stages.shared.gathered import gather_rows
 from optimizer.stages.stage import Frames, Refusals, Run
 
 _CLAIMED = [field.name for field in fields(AuditClaims)]

@@ -25,7 +25,8 @@ from optimizer.planning.late_waves import MOMENTS
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import Settings
 from optimizer.stages.emit.audit_gate import gate
-from optimizer.stages.emit.gather import Tables, gather_rows, tables_of
+from optimizer.stages.emit.gather import Tables, tables_of
+from optimizer.stages.shared.gathered import gather_rows
 from optimizer.stages.stage import Frames, Run
 from schemas.keys import PARTITION
 from schemas.output import DOCUMENTS, PLAN

@@ -1,13 +1,11 @@
-"""All rows of a cluster in one group: the rows of several tables as JSON in one frame."""
+"""The rows of one cluster by table, in the order of their keys, from the frame of ``gather_rows``."""
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 Tables = Mapping[str, list[dict[str, Any]]]
 _ORDER = {
@@ -36,16 +34,6 @@ _ORDER = {
     "instance_brokers": ("broker_id",),
     "documents": ("path",),
 }
-_KEEP_NULLS = {"ignoreNullFields": "false"}
-
-
-def gather_rows(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Rows of several tables as JSON in one frame; grouped by cluster, a group has all rows of the cluster."""
-    parts = [
-        frame.select("cluster_id", F.lit(name).alias("table"), F.to_json(F.struct("*"), _KEEP_NULLS).alias("row"))
-        for name, frame in frames.items()
-    ]
-    return reduce(DataFrame.unionByName, parts)
 
 
 def tables_of(group: pd.DataFrame) -> Tables:

@@ -1,7 +1,6 @@
 """The tables ``consumer_load`` and ``consumer_impact``: one pandas function makes the rows of a cluster."""
 
 import json
-from functools import reduce
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -9,6 +8,7 @@ from pyspark.sql import functions as F
 
 from optimizer.planning.consumer_rows import COLUMNS, consumer_rows
 from optimizer.stages.plan.table_pair import rows_of_all, schema_of_all, split
+from optimizer.stages.shared.gathered import gather_rows
 from optimizer.stages.stage import Frames
 from schemas.consumers import CONSUMER_IMPACT, CONSUMER_LOAD
 from schemas.keys import CLUSTER_RUN
@@ -17,7 +17,6 @@ from schemas.spark import conform, schema_of, small_frame
 _TABLES = (CONSUMER_LOAD, CONSUMER_IMPACT)
 _ALL = schema_of_all(_TABLES)
 _FACTS = ("consumer_groups", "consumer_members", "brokers")
-_KEEP_NULLS = {"ignoreNullFields": "false"}
 
 
 def consumer_tables(base: DataFrame, scheduled: DataFrame, inputs: Frames) -> dict[str, DataFrame]:
@@ -32,27 +31,23 @@ def consumer_tables(base: DataFrame, scheduled: DataFrame, inputs: Frames) -> di
     inputs : mapping
         ``consumer_groups``, ``consumer_members`` and ``brokers``.
     """
-    groups, *_ = frames = [inputs[name] for name in _FACTS]
+    facts = {name: inputs[name] for name in _FACTS}
+    groups = facts["consumer_groups"]
     if groups.isEmpty():
         spark = base.sparkSession
         return {table.name: small_frame(spark, [], schema_of(table)) for table in _TABLES}
     with_readers = F.broadcast(groups.select("cluster_id").distinct())
     unchanged = base.filter("NOT is_changed").select("cluster_id", *COLUMNS)
     lists = unchanged.unionByName(scheduled.select("cluster_id", *COLUMNS)).join(with_readers, "cluster_id", "semi")
-    facts = reduce(DataFrame.unionByName, map(_as_json, frames, _FACTS))
-    rows = lists.groupBy("cluster_id").cogroup(facts.groupBy("cluster_id")).applyInPandas(_rows, _ALL).persist()
-    return {table.name: conform(split(rows, _TABLES)[table.name], table) for table in _TABLES}
-
-
-def _as_json(frame: DataFrame, name: str) -> DataFrame:
-    row = F.to_json(F.struct(*(column for column in frame.columns if column not in CLUSTER_RUN)), _KEEP_NULLS)
-    return frame.select(*CLUSTER_RUN, F.lit(name).alias("name"), row.alias("row"))
+    by_cluster = lists.groupBy("cluster_id").cogroup(gather_rows(facts).groupBy("cluster_id"))
+    made = split(by_cluster.applyInPandas(_rows, _ALL).persist(), _TABLES)
+    return {table.name: conform(made[table.name], table) for table in _TABLES}
 
 
 def _rows(partitions: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    if partitions.empty or facts.empty:
+    groups, members, brokers = (list(map(json.loads, facts.loc[facts["table"] == name, "row"])) for name in _FACTS)
+    if not groups or partitions.empty:
         return pd.DataFrame(columns=_ALL.names)
-    groups, members, brokers = (list(map(json.loads, facts.loc[facts["name"] == name, "row"])) for name in _FACTS)
     made = consumer_rows(partitions, groups, members, {row["broker_id"]: row["rack"] for row in brokers})
-    common = {name: facts[name].iloc[0] for name in CLUSTER_RUN}
+    common = {name: groups[0][name] for name in CLUSTER_RUN}
     return rows_of_all({name: pd.DataFrame(rows, dtype=object) for name, rows in made.items()}, _ALL.names, **common)

@@ -282,7 +282,7 @@ def judge_held(brokers: DataFrame, replicas: DataFrame, load: DataFrame) -> Judg
 
 def judge_reassignments(records: DataFrame, placed: DataFrame) -> Judged:
     """Reassignments in flight."""
-    return judge_rows("bronze_records", _with_known(typed(records, "reassignment"), placed), rule_table.REASSIGNMENTS)
+    return judge_rows("bronze_records", with_known(typed(records, "reassignment"), placed), rule_table.REASSIGNMENTS)
 
 
 def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
@@ -291,7 +291,7 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
     given = typed(records, "partition_load").withColumn(
         "variants", F.size(variants.over(Window.partitionBy(*PARTITION)))
     )
-    return judge_rows("bronze_records", _with_known(given, placed), rule_table.LOADS)
+    return judge_rows("bronze_records", with_known(given, placed), rule_table.LOADS)
 
 
 def judge_coverage(loads: DataFrame, settings: Settings) -> Judged:
@@ -304,7 +304,7 @@ def judge_coverage(loads: DataFrame, settings: Settings) -> Judged:
 
 def judge_metrics(samples: DataFrame, rates: DataFrame, placed: DataFrame) -> Judged:
     """Partitions in metrics (rows of ``loads_in_window``); only unknown ones get source and line of a sample."""
-    named = _with_known(rates, placed).transform(compute_once)
+    named = with_known(rates, placed).transform(compute_once)
     unknown = named.where("is_known IS NULL").select("run_id", *PARTITION)
     first = F.min(F.struct("source", F.col("line").cast("int").alias("line"), "metric")).alias("first")
     sources = (
@@ -335,6 +335,7 @@ def _sum(amount: Column) -> Column:
     return F.sum(amount.cast("decimal(38,0)"))
 
 
-def _with_known(frame: DataFrame, placed: DataFrame) -> DataFrame:
+def with_known(frame: DataFrame, placed: DataFrame) -> DataFrame:
+    """Add ``is_known``: true for partitions that are placed, null for others."""
     known = placed.select(*PARTITION, F.lit(True).alias("is_known"))
     return frame.join(known, PARTITION, "left")

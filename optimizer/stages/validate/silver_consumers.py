@@ -1,5 +1,6 @@
 """Consumer groups: records -> judged frames -> the tables ``consumer_groups`` and ``consumer_members``."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
@@ -8,11 +9,12 @@ from pyspark.sql import functions as F
 from optimizer.stages.shared.records import SOURCE_COLUMNS, newest_first, typed
 from optimizer.stages.stage import Frames
 from optimizer.stages.validate import consumer_rules
-from optimizer.stages.validate.judge import Judged, compute_once, judge_rows
+from optimizer.stages.validate.judge import Judged, compute_once, judge_rows, with_known
 from schemas.consumers import CONSUMER_GROUPS, CONSUMER_MEMBERS
-from schemas.keys import CLUSTER_RUN, PARTITION
+from schemas.keys import CLUSTER_RUN
 from schemas.spark import conform, schema_of, small_frame
 
+_TABLES = (CONSUMER_GROUPS, CONSUMER_MEMBERS)
 _GROUP = (*CLUSTER_RUN, "group")
 _MEMBER = (*_GROUP, "member_id")
 # Fields of a member that its row has, besides those that identify it.
@@ -54,20 +56,18 @@ def consumers(records: DataFrame, placed: DataFrame) -> Consumers:
     return Consumers(tables, (offsets, held, groups))
 
 
-_TABLES = (CONSUMER_GROUPS, CONSUMER_MEMBERS)
-
-
-def _with_known(rows: DataFrame, placed: DataFrame) -> DataFrame:
-    return rows.join(placed.select(*PARTITION, F.lit(True).alias("is_known")), PARTITION, "left")
+def _of_one_source(rows: DataFrame, key: Sequence[str], order: Sequence[Column]) -> DataFrame:
+    """The rows of each group that are from its first source; the last of each key, if a file has several."""
+    first = F.first("source").over(Window.partitionBy(*_GROUP).orderBy(*order))
+    last = F.row_number().over(Window.partitionBy(*key).orderBy(F.desc("ordinal")))
+    chosen = rows.withColumn("first_source", first).where("source = first_source").withColumn("nth", last)
+    return chosen.where("nth = 1").drop("first_source", "nth")
 
 
 def _offsets(records: DataFrame, placed: DataFrame) -> DataFrame:
     """The offsets of each group, from the newest source that has any of it."""
-    newest = Window.partitionBy(*_GROUP).orderBy(*newest_first())
-    offsets = typed(records, "consumer_offset").withColumn("first_source", F.first("source").over(newest))
-    last = Window.partitionBy(*_GROUP, "topic", "partition").orderBy(F.desc("ordinal"))
-    ranked = offsets.where("source = first_source").withColumn("nth", F.row_number().over(last))
-    return _with_known(ranked.where("nth = 1").drop("first_source", "nth"), placed)
+    offsets = typed(records, "consumer_offset")
+    return with_known(_of_one_source(offsets, (*_GROUP, "topic", "partition"), newest_first()), placed)
 
 
 def _members(records: DataFrame, offsets: DataFrame) -> DataFrame:
@@ -77,7 +77,8 @@ def _members(records: DataFrame, offsets: DataFrame) -> DataFrame:
     the holder of each partition. They give the members of groups without a list; and what a list does not print, if
     both have the same number of partitions.
     """
-    listed, held = _listed(records), _held_by_offsets(offsets)
+    members, held = typed(records, "consumer_member"), _held_by_offsets(offsets)
+    listed = _of_one_source(members, _MEMBER, (F.col("assigned").isNull(), *newest_first()))
     named = listed.join(held.select(*_MEMBER, "held", "held_count"), [*_MEMBER], "left")
     nothing = F.when(F.expr("partitions = 0"), F.expr(f"CAST(array() AS {_ASSIGNED_BIG})"))
     by_offsets = F.when(F.expr("coalesce(partitions, held_count) = held_count"), F.col("held"))
@@ -92,15 +93,6 @@ def _members(records: DataFrame, offsets: DataFrame) -> DataFrame:
     )
     names = (*SOURCE_COLUMNS[2:], *_MEMBER, *_ABOUT, "partitions", "assigned", "is_listed")
     return with_list.select(*names).unionByName(without_list.select(*names))
-
-
-def _listed(records: DataFrame) -> DataFrame:
-    """The members of one list of each group."""
-    best = Window.partitionBy(*_GROUP).orderBy(F.col("assigned").isNull(), *newest_first())
-    members = typed(records, "consumer_member").withColumn("first_source", F.first("source").over(best))
-    last = Window.partitionBy(*_MEMBER).orderBy(F.desc("ordinal"))
-    ranked = members.where("source = first_source").withColumn("nth", F.row_number().over(last))
-    return ranked.where("nth = 1").drop("first_source", "nth")
 
 
 def _held_by_offsets(offsets: DataFrame) -> DataFrame:
@@ -125,7 +117,7 @@ def _held(members: DataFrame, placed: DataFrame) -> DataFrame:
     each = topics.select("*", F.explode_outer("topic_held.partitions").alias("partition"), "topic_held.topic")
     same = Window.partitionBy(*_GROUP, "topic", "partition")
     rows = each.drop("topic_held").withColumn("holders", F.count(F.lit(1)).over(same))
-    return _with_known(rows, placed)
+    return with_known(rows, placed)
 
 
 def _groups(records: DataFrame, members: DataFrame) -> DataFrame:
@@ -141,10 +133,8 @@ def _group_rows(stated: DataFrame, offsets: DataFrame, members: DataFrame) -> Da
     latest = {name: F.first(name, ignorenulls=True).over(whole) for name in _STATED}
     about = stated.withColumns(latest).withColumn("nth", F.row_number().over(newest)).where("nth = 1")
     about = about.select(*_GROUP, *(F.col(name).alias(f"stated_{name}") for name in _STATED))
-    lag = F.sum(F.col("lag").cast("decimal(38,0)"))
     of_offsets = offsets.groupBy(*_GROUP).agg(
-        lag.alias("lag"),
-        F.collect_set("topic").alias("offset_topics"),
+        F.sum(F.col("lag").cast("decimal(38,0)")).alias("lag"), F.collect_set("topic").alias("offset_topics")
     )
     topics = F.array_distinct(F.flatten(F.collect_list(F.transform("assigned", lambda each: each["topic"]))))
     of_members = members.groupBy(*_GROUP).agg(
