@@ -94,6 +94,17 @@ class Lab:
             code = main([*self.run_command(), *options])
         return Ended(code, out.getvalue(), err.getvalue())
 
+    def once_free(self, command: Callable[[], Ended]) -> Ended:
+        """Run a command after a kill: a tool that the killed process started still holds the lock until it ends."""
+        ends: list[Ended] = []
+
+        def is_free() -> bool:
+            ends.append(command())
+            return ends[-1].code != 4 or "another process of this host" not in ends[-1].err
+
+        until(is_free)
+        return ends[-1]
+
     def back(self, *options: str) -> Ended:
         """Take waves back, as ./ballast does."""
         out, err = io.StringIO(), io.StringIO()

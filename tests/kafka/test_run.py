@@ -40,7 +40,7 @@ def cancel(lab: Lab, *partitions: int) -> None:
 
 def test_without_a_tool_moves_start_one_by_one(make_lab: MakeLab, tmp_path: Path) -> None:
     """The Admin API starts them; with a cap of one move for each broker the third waits for the first."""
-    lab = make_lab("capped", [{0: ([1, 2], [1, 3]), 1: ([1, 2], [1, 4]), 2: ([2, 1], [2, 4])}], megabytes=4)
+    lab = make_lab("capped", [{0: ([1, 2], [1, 3]), 1: ([1, 2], [1, 4]), 2: ([2, 1], [2, 4])}], megabytes=20)
     config = tmp_path / "config.toml"
     config.write_text("[execution]\nmax_moves_per_broker = 1\n")
     most = 0
@@ -87,7 +87,7 @@ def test_a_killed_command_goes_on(make_lab: MakeLab, event: str) -> None:
         with lab.running() as process:
             until(lambda: event in lab.events())
             process.kill()
-        ended = lab.run()
+        ended = lab.once_free(lab.run)
     assert ended.code == 0, ended
     assert (lab.lists(), lab.now().throttles) == ([(1, 3)], {})
 
@@ -322,6 +322,6 @@ def test_a_running_wave_is_taken_back(make_lab: MakeLab) -> None:
     with lab.running("--wave", "1", command="rollback") as process:
         until(lambda: "held" in [row["event"] for row in lab.warehouse.rows("executions", wave=-1)])
         process.kill()
-    ended = lab.back("--wave", "1")
+    ended = lab.once_free(lambda: lab.back("--wave", "1"))
     assert ended.code == 0, ended
     assert (lab.lists(), lab.now().throttles) == ([(1, 2), (2, 1)], {})
