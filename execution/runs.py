@@ -11,7 +11,7 @@ from execution import claims
 from execution.approvals import in_force
 from execution.planned import last_verdicts, unknown_name
 from execution.tables import Warehouse
-from optimizer.units import human_bytes
+from optimizer.emit.inside_sentences import copied_in_words
 from schemas.verdicts import PLANNED
 
 HEADER = (
@@ -39,7 +39,9 @@ class ClusterStatus:
     waves, waves_executed : int
         0 without a plan.
     moved_bytes : int or None
-        What the plan copies; None without a plan, or if an earlier release made it.
+        What the plan copies between brokers; None without a plan, or if an earlier release made it.
+    inside_bytes : int
+        What it copies to other log directories inside brokers.
     valid_until : datetime or None
         When the plan expires; None if it has nothing to execute, never expires, or if an earlier release made it.
     """
@@ -50,6 +52,7 @@ class ClusterStatus:
     waves: int
     waves_executed: int
     moved_bytes: int | None
+    inside_bytes: int
     valid_until: datetime | None
 
 
@@ -97,7 +100,11 @@ def _cluster_statuses(
     approvals = defaultdict(set)
     for row in in_force(warehouse.rows("approvals", **filters)):
         approvals[row["run_id"], row["cluster_id"], row["manifest_sha256"]].add(row["approved_by"])
-    waves = Counter((row["run_id"], row["cluster_id"]) for row in warehouse.rows("waves", **filters))
+    waves, inside_bytes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for row in warehouse.rows("waves", **filters):
+        waves[row["run_id"], row["cluster_id"]] += 1
+        if row.get("inside_brokers"):
+            inside_bytes[row["run_id"], row["cluster_id"]] += row["moved_bytes"]
     executed = Counter(wave[:2] for wave in claims.waves_executed(claims.events(warehouse, **filters)))
     for verdict in verdicts:
         run_id, cluster = key = verdict["run_id"], verdict["cluster_id"]
@@ -108,10 +115,8 @@ def _cluster_statuses(
         if verdict["verdict"] == PLANNED:
             by, counts = approvals[*key, verdict["manifest_sha256"]], (waves[key], executed[key])
         until = verdict["valid_until"] if verdict["verdict"] == PLANNED else None
-        yield (
-            run_id,
-            ClusterStatus(cluster, verdict["verdict"], tuple(sorted(by)), *counts, verdict["moved_bytes"], until),
-        )
+        moved = verdict["moved_bytes"], inside_bytes[key] if verdict["verdict"] == PLANNED else 0
+        yield run_id, ClusterStatus(cluster, verdict["verdict"], tuple(sorted(by)), *counts, *moved, until)
 
 
 def as_json(warehouse: Warehouse, cluster_id: str | None = None) -> str:
@@ -148,10 +153,10 @@ def _minute(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M}" if moment else _NONE
 
 
-def _total_bytes(clusters: Iterable[ClusterStatus]) -> str:
+def _total_bytes(clusters: Sequence[ClusterStatus]) -> str:
     """What all plans of a run copy, as far as it is known."""
     known = [cluster.moved_bytes for cluster in clusters if cluster.moved_bytes is not None]
-    return human_bytes(sum(known)) if known else _NONE
+    return copied_in_words(sum(known), sum(cluster.inside_bytes for cluster in clusters)) if known else _NONE
 
 
 def count_verdicts(verdicts: Iterable[str]) -> str:

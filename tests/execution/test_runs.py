@@ -213,6 +213,23 @@ def test_a_run_says_what_it_copies_and_until_when(warehouse: Warehouse, capsys: 
     ]
 
 
+def test_a_run_that_only_moves_inside_brokers_copies_something(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Copies inside brokers are named next to those between brokers."""
+    end(warehouse, "inside", moved_bytes=0, c="planned")
+    add_waves(warehouse, "inside", "c", 1, moved_bytes=3 * 10**9, inside_brokers=True)
+    end(warehouse, "both", moved_bytes=10**9, c="planned")
+    end(warehouse, "both", d="refused")
+    add_waves(warehouse, "both", "c", 1, moved_bytes=10**9, inside_brokers=False)
+    add_waves(warehouse, "both", "d", 1, moved_bytes=5 * 10**9, inside_brokers=True)
+    add_waves(warehouse, "both", "c", 1, moved_bytes=2 * 10**9, inside_brokers=True)
+    assert main(["show", "--warehouse", warehouse.path]) == 0
+    _, both, inside = capsys.readouterr().out.splitlines()
+    assert "  1.00 GB and 2.00 GB inside brokers  " in both
+    assert "  3.00 GB inside brokers  " in inside
+
+
 def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     """--json without a run id: every run with each of its clusters, newest first."""
     end(warehouse, "old", c="refused")
@@ -223,7 +240,7 @@ def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytes
     assert main(["show", "--warehouse", warehouse.path, "--json"]) == 0
     [line] = capsys.readouterr().out.splitlines()
     runs = json.loads(line)
-    unknown = {"moved_bytes": None, "valid_until": None}
+    unknown = {"moved_bytes": None, "inside_bytes": 0, "valid_until": None}
     refused: dict[str, object] = {"verdict": "refused", "approved_by": [], "waves": 0, "waves_executed": 0, **unknown}
     planned: dict[str, object] = {
         "cluster_id": "c",
