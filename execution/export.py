@@ -41,14 +41,12 @@ def export_run(warehouse: Warehouse, run_id: str, cluster_id: str | None, to: st
     """
     verdicts_by_cluster(warehouse, run_id, cluster_id)  # refuses an unknown cluster
     verdicts = verdicts_by_cluster(warehouse, run_id)
-    last = max(int(row["attempt"]) for row in verdicts.values())
     folder, lines = local_folder(to) / run_id, []
     with _locked(run_id, folder):
         checked = quality_pages(warehouse, run_id, cluster_id)
         for cluster in sorted(verdicts) if cluster_id is None else [cluster_id]:
             row = verdicts[cluster]
-            has_plan = row["verdict"] in WITH_PLAN and int(row["attempt"]) == last
-            documents = _documents(warehouse, run_id, cluster) if has_plan else []
+            documents = _documents(warehouse, run_id, cluster) if row["verdict"] in WITH_PLAN else []
             written = _write(folder, cluster, documents, checked.get(cluster))
             lines.append(f"{cluster}: {row['verdict']}: {', '.join(map(str, written)) or 'no files'}")
         with writing_to(folder):
@@ -84,7 +82,7 @@ def _write(folder: Path, cluster: str, documents: Sequence[tuple[str, str]], che
 
 def local_folder(to: str) -> Path:
     """The folder of ``--to``; raises ``ConfigError`` if it is not on this machine."""
-    folder = places.local(to)
+    folder = places.local(to) if to else None
     if folder is None:
         raise ConfigError(f"--to {to!r} is not usable: give a folder of this machine, and copy the files from there")
     return folder

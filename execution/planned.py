@@ -14,10 +14,14 @@ from execution.tables import Warehouse
 from optimizer.emit.manifest import FORMAT, NAME
 from optimizer.errors import BallastError, ConfigError, StageError, bullets
 from optimizer.similar import did_you_mean
-from schemas.verdicts import PLANNED
+from schemas.verdicts import PLANNED, REPLACED, REPLACED_REASON, WITH_PLAN
 
 _UNSTATED_HOURS = 24.0  # hours that a plan is valid if a release made it whose manifest has no valid_until
 _TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
+_REPLACED = {
+    **dict.fromkeys(("manifest_sha256", "moved_bytes", "valid_until")),
+    **{"verdict": REPLACED, "reason": REPLACED_REASON, "exit_code": StageError.exit_code},
+}
 _NO_RUN_HINT = (
     "A job that ends before its first stage stores no run: its log says why (for example a configuration error, a "
     "missing input, or a cluster that cannot be reached)"
@@ -189,22 +193,20 @@ def verdicts_by_cluster(
     StageError
         When the run is unknown, or has no such cluster.
     """
-    filters = {"run_id": run_id} if cluster_id is None else {"run_id": run_id, "cluster_id": cluster_id}
     try:
-        verdicts = last_verdicts(warehouse.required_rows("verdicts", **filters))
+        verdicts = {row["cluster_id"]: row for row in last_verdicts(warehouse.required_rows("verdicts", run_id=run_id))}
     except StageError as error:
         raise StageError(f"{error}. {_NO_RUN_HINT}") from error
     if not verdicts:
-        rows = warehouse.rows("verdicts")
-        runs = {row["run_id"] for row in rows}
-        if cluster_id is None or run_id not in runs:
-            # For a time the most similar run id is another night: no useful suggestion.
-            similar = () if _TIME.fullmatch(run_id) else runs
-            raise unknown_name(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NO_RUN_HINT}")
-        clusters = {row["cluster_id"] for row in rows if row["run_id"] == run_id}
+        # For a time the most similar run id is another night: no useful suggestion.
+        similar = () if _TIME.fullmatch(run_id) else {row["run_id"] for row in warehouse.rows("verdicts")}
+        raise unknown_name(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NO_RUN_HINT}")
+    if cluster_id is None:
+        return verdicts
+    if cluster_id not in verdicts:
         where, remedy = f"run {run_id!r} in {warehouse.path}", f"./ballast show --run-id {run_id} shows its clusters"
-        raise unknown_name(where, "cluster", cluster_id, clusters, remedy)
-    return {row["cluster_id"]: row for row in verdicts}
+        raise unknown_name(where, "cluster", cluster_id, verdicts, remedy)
+    return {cluster_id: verdicts[cluster_id]}
 
 
 def check_planned(verdict: Mapping[str, Any], *, reason: str | None) -> None:
@@ -224,10 +226,20 @@ def check_planned(verdict: Mapping[str, Any], *, reason: str | None) -> None:
 
 
 def last_verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The row of the last attempt for each run and cluster, sorted by run and cluster."""
+    """The row of the last attempt for each run and cluster, sorted by run and cluster.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        All rows of the runs: a plan is ``replaced`` if the last attempt at its run had other clusters.
+    """
     by_attempt = sorted(rows, key=lambda row: int(row["attempt"]))
+    attempts = {row["run_id"]: row["attempt"] for row in by_attempt}
     last = {(row["run_id"], row["cluster_id"]): row for row in by_attempt}
-    return [row for _, row in sorted(last.items(), key=lambda pair: pair[0])]
+    return [
+        row if row["attempt"] == attempts[run_id] or row["verdict"] not in WITH_PLAN else {**row, **_REPLACED}
+        for (run_id, _), row in sorted(last.items())
+    ]
 
 
 def unknown_name(where: str, kind: str, name: str, known: Iterable[str], remedy: str) -> StageError:

@@ -9,7 +9,7 @@ from optimizer import folders
 from optimizer.emit.decision_text import NAME as DECISION
 from optimizer.emit.fleet_page import PAGES, ClusterResult, fleet_page
 from optimizer.emit.report.page import style
-from schemas.verdicts import WITH_PLAN
+from schemas.verdicts import REPLACED, WITH_PLAN
 
 Row = Mapping[str, Any]
 
@@ -33,7 +33,7 @@ def write_run_page(folder: Path, run_id: str, verdicts: Mapping[str, Row], decis
             verdict["reason"],
             _moved_bytes(verdict, decisions.get(cluster)),
             decisions.get(cluster) if verdict["verdict"] in WITH_PLAN else None,
-            list(_links(folder, cluster, is_checked=verdict["stage"] != "ingest")),
+            list(_links(folder, cluster, verdict)),
         )
         for cluster, verdict in sorted(verdicts.items())
     ]
@@ -54,11 +54,11 @@ def published_decisions(folder: Path, clusters: Iterable[str]) -> dict[str, Row]
     return {cluster: json.loads(path.read_bytes()) for cluster, path in paths.items() if path.is_file()}
 
 
-def _links(folder: Path, cluster_id: str, *, is_checked: bool) -> Iterator[tuple[str, str]]:
-    """Links to the pages that are there. If no check was made, the page of an earlier attempt may be there."""
+def _links(folder: Path, cluster_id: str, verdict: Row) -> Iterator[tuple[str, str]]:
+    """Links to the pages that are there. Without a plan or a check, those of an earlier attempt may be there."""
     for name, text in PAGES.items():
-        if (folder / cluster_id / name).is_file():
+        if verdict["verdict"] in WITH_PLAN and (folder / cluster_id / name).is_file():
             yield f"{cluster_id}/{name}", text
     page = folders.quality_page(folder, cluster_id)
-    if is_checked and page.is_file():
+    if verdict["stage"] != "ingest" and verdict["verdict"] != REPLACED and page.is_file():
         yield page.relative_to(folder).as_posix(), "Input"

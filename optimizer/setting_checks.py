@@ -36,12 +36,12 @@ class Problems:
             raise ConfigError(*dict.fromkeys(self.messages))
 
 
-NAME_RULE = "use letters, digits, dot, dash and underscore, at most 100, not only dots"
+NAME_RULE = "use letters, digits, dot, dash and underscore, at most 100, not only dots, no dash at the beginning"
 
 
 def is_folder_name(name: str) -> bool:
     """Whether a cluster or a run may have this name. The name is also used for a folder."""
-    return bool(re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name)) and bool(name.strip("."))
+    return bool(re.fullmatch(r"(?!-)[A-Za-z0-9._-]{1,100}", name)) and bool(name.strip("."))
 
 
 def between(section: str, values: Mapping[str, float], low: float, high: float) -> None:

@@ -4,6 +4,9 @@ from schemas.table import Table, column, keyed
 
 STARTED, PLANNED, NOTHING_TO_DO = "started", "planned", "nothing_to_do"
 WITH_PLAN = (PLANNED, NOTHING_TO_DO)  # verdicts of clusters that have documents
+# Never stored: a later attempt at the run, without this cluster, has deleted the plan of an earlier one.
+REPLACED = "replaced"
+REPLACED_REASON = "a later attempt at this run, without this cluster, has deleted its plan: plan again"
 
 VERDICTS = Table(
     name="verdicts",

@@ -33,9 +33,11 @@ def _disk(plan: ClusterPlan, brokers: list[BrokerLine]) -> Card:
         return Card(" → ".join(texts), "fullest disk, over the mean", "capacities are not all known")
     shown = [line for line in brokers if line.has_percent]
     before, after = (max((getattr(line, side) for line in shown), default=0.0) for side in ("before", "after"))
-    peak = max(shown, key=lambda line: line.peak)
     text = f"limit {100 * (1 - plan.disk_headroom):.0f} %"
+    if not shown:
+        return Card("-", "fullest disk", f"no broker's share is known; {text}")
     if plan.broker_waves:
+        peak = max(shown, key=lambda line: line.peak)
         text = f"at most {peak.peak:.0f} % while copying (broker {peak.broker_id}); {text}"
     elif plan.moves:
         text = f"{text}; the peak is unknown, because an earlier release made the plan"
@@ -84,8 +86,10 @@ def _leaders(plan: ClusterPlan) -> Card:
             "preferred leaders change",
             f"clients look nothing up{of_groups}" if of_groups else "clients notice nothing",
         )
-    text = f"clients look them up again; {clause(changed, 'partition', 'uses', 'use')} other racks{of_groups}"
-    return Card(human_count(plan.number("leader_changes")), "preferred leaders change", text)
+    leaders = plan.number("leader_changes")
+    lookup = "clients look them up again; " if leaders else ""
+    text = f"{lookup}{clause(changed, 'partition', 'uses', 'use')} other racks{of_groups}"
+    return Card(human_count(leaders), "preferred leaders change", text)
 
 
 def _balance(plan: ClusterPlan) -> Card:

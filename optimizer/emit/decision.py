@@ -125,8 +125,10 @@ def decision_of(plan: ClusterPlan) -> Decision:
 
 
 def _title(plan: ClusterPlan, copying: Copying) -> str:
-    missed = missed_goals(plan)
+    missed, dangers = missed_goals(plan), _dangers(plan)
     result = f"NOT reached: {'; '.join(missed)}" if missed else "all reached"
+    if dangers:
+        result = f"{result}; danger: {listed(dangers)}"
     if not plan.has_changes:
         return f"{plan.cluster_id}: nothing to do; {result}"
     size = copied_in_words(plan.number("moved_bytes"), plan.inside_bytes)
@@ -147,7 +149,7 @@ def _copying(plan: ClusterPlan) -> Copying:
 
 def _verdict(plan: ClusterPlan, notes_: Sequence[Note], copying: Copying) -> Verdict:
     """The verdict: red if a request is not reached or the plan endangers something, amber if something is to do."""
-    dangers = [text for code, text in _DANGERS.items() if any(row.code == code for row in plan.findings)]
+    dangers = _dangers(plan)
     if dangers or missed_goals(plan):
         state = RED
     elif any(note.kind == DO_FIRST for note in notes_):
@@ -157,6 +159,11 @@ def _verdict(plan: ClusterPlan, notes_: Sequence[Note], copying: Copying) -> Ver
     danger = f" Danger: {listed(dangers)}." if dangers else ""
     sentence = _sentence(plan, copying) if plan.has_changes else _nothing(plan)
     return Verdict(state, *TAGS[state], f"{verdict(plan)}{danger}", sentence)
+
+
+def _dangers(plan: ClusterPlan) -> list[str]:
+    """What the plan endangers, in words."""
+    return [text for code, text in _DANGERS.items() if any(row.code == code for row in plan.findings)]
 
 
 def _nothing(plan: ClusterPlan) -> str:
@@ -205,12 +212,13 @@ def _to_do(plan: ClusterPlan) -> Iterator[Note]:
     found = [row for row in plan.throttles_found if not row.is_static]
     if found:
         where = sorted({f"{row.entity_type.removesuffix('s')} {row.entity_name}" for row in found})
-        text = "were set by others. Remove them, or the waves wait. The scripts put them back at the end."
+        text = "were set before this plan, which keeps them. If an earlier wave left them, remove them and plan again."
         yield Note(DO_FIRST, f"Throttles of {first_of(where)}", text)
     slow = [row.wave for row in plan.waves if row.below_floor]
     if slow:
-        text = "may never end at its rate. Raise [schedule] throttle_mb_per_s."
-        yield Note(DO_FIRST, f"Wave {slow[0]}", text)
+        its = agree(len(slow), "its rate", "their rates")
+        text = f"may never end at {its}. Raise [schedule] throttle_mb_per_s."
+        yield Note(DO_FIRST, first_of([f"wave {wave}" for wave in slow]).capitalize(), text)
     if not plan.capture_times:
         text = "so nobody knows how old this plan is. Set captured_at of the cluster."
         yield Note(DO_FIRST, "No source has a capture time,", text)
@@ -237,7 +245,7 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
         yield Note(
             KNOW_THIS, f"{plural(len(doubts), 'finding')} about the input:", f"{doubts[0].subject}: {doubts[0].detail}."
         )
-    noted = len(_in_flight(plan))
+    noted = len(_in_flight(plan)) + len(doubts) + len(late)
     left = count_findings(open_findings(plan)) - noted
     if left > 0:
         verb, more = agree(left, "stays", "stay"), "more " if noted else ""

@@ -12,7 +12,7 @@ from optimizer.units import human_moment, iso_time
 NAME = "decision.json"
 FORMAT = 1  # version of the file format; raise it if readers must change
 WIDTH = 96  # characters: fits a usual terminal
-_CARD_VALUE, _CARD_LABEL = 18, 36  # characters of the columns
+_CARD_VALUE, _CARD_LABEL = 18, 43  # characters of the columns: the longest label and two blanks
 
 
 def paragraph(text: str) -> list[str]:

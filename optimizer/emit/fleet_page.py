@@ -9,7 +9,7 @@ from optimizer.emit.decision import AMBER, GREEN, GREY, RED, TAGS, waves_or_nigh
 from optimizer.emit.inside_sentences import copied_in_words
 from optimizer.emit.pages import render
 from optimizer.folders import STYLE
-from optimizer.units import human_bytes, human_count, human_percent
+from optimizer.units import human_count, human_percent
 from schemas.verdicts import NOTHING_TO_DO, PLANNED, STARTED
 
 PAGES = {"report.html": "Report", "runbook.md": "Runbook"}
@@ -73,22 +73,23 @@ class FleetLine:
 def fleet_page(run_id: str, results: Iterable[ClusterResult]) -> str:
     """The page of a run."""
     ordered = sorted(results, key=_worst_first)
-    largest = max((result.moved_bytes or 0 for result in ordered), default=0) or 1
+    largest = max(map(_all_bytes, ordered), default=0) or 1
     lines = [_line(result, largest) for result in ordered]
     known = [result.moved_bytes for result in ordered if result.moved_bytes is not None]
+    inside = sum(_inside_bytes(result.decision) for result in ordered)
     counts = Counter((line.state, line.sign, line.tag) for line in lines)
     return render(
         "fleet.html.j2",
         run_id=run_id,
         lines=lines,
         counts=[(*key, count) for key, count in counts.items()],
-        total=f"{human_bytes(sum(known))} to copy" if known else "bytes to copy unknown",
+        total=f"{copied_in_words(sum(known), inside)} to copy" if known else "bytes to copy unknown",
         style=STYLE,
     )
 
 
-def _worst_first(result: ClusterResult) -> tuple[int, int, str]:
-    return _ORDER.index(_state(result)), -(result.moved_bytes or 0), result.cluster_id
+def _worst_first(result: ClusterResult) -> tuple[int, float, str]:
+    return _ORDER.index(_state(result)), -_all_bytes(result), result.cluster_id
 
 
 def _state(result: ClusterResult) -> str:
@@ -97,7 +98,7 @@ def _state(result: ClusterResult) -> str:
     return {PLANNED: _ELSEWHERE, NOTHING_TO_DO: GREY, STARTED: STARTED}.get(result.verdict, _STOPPED)
 
 
-def _line(result: ClusterResult, largest_bytes: int) -> FleetLine:
+def _line(result: ClusterResult, largest_bytes: float) -> FleetLine:
     state, decision = _state(result), result.decision
     has_plan = result.moved_bytes is not None
     return FleetLine(
@@ -107,13 +108,18 @@ def _line(result: ClusterResult, largest_bytes: int) -> FleetLine:
         tag=TAGS[state][1] if state in TAGS else f"{result.verdict[:1].upper()}{result.verdict[1:]}",
         text=decision["verdict"]["headline"] if decision else " ".join(_without_decision(result)),
         size=copied_in_words(result.moved_bytes or 0, _inside_bytes(decision)) if has_plan else _NOTHING,
-        share=100 * (result.moved_bytes or 0) / largest_bytes,
+        share=100 * _all_bytes(result) / largest_bytes,
         times=_times(decision) if decision else [_NOTHING],
         gap=_gap(decision) if decision else _NOTHING,
         stops=_stops(decision) if decision else _NOTHING,
         page=result.links[0][0] if result.links else "",
         links=result.links,
     )
+
+
+def _all_bytes(result: ClusterResult) -> float:
+    """What the plan copies between brokers and inside them."""
+    return (result.moved_bytes or 0) + _inside_bytes(result.decision)
 
 
 def _inside_bytes(decision: Mapping[str, Any] | None) -> float:

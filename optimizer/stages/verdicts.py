@@ -10,10 +10,10 @@ from pyspark.sql import Row
 
 from optimizer import folders
 from optimizer.declared import NAMES
-from optimizer.errors import AlreadyApproved, BallastError, ConfigError
+from optimizer.errors import AlreadyApproved, BallastError, ConfigError, StageError
 from optimizer.stages.stage import Refusals, Run
 from optimizer.store import Store
-from schemas.verdicts import STARTED
+from schemas.verdicts import REPLACED, REPLACED_REASON, STARTED, WITH_PLAN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Attempt:
     planned : collection of str
         Clusters that have a plan from the last attempt.
     others : mapping of str to Verdict
-        The last verdicts of clusters that only earlier attempts had.
+        The last verdicts of clusters that only earlier attempts had: a plan of them is replaced.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:
     verdicts = {cluster.id: _initial(known.get(cluster.id), first_stage) for cluster in run.settings.clusters}
     planned = {cluster for cluster, verdict in before.items() if verdict.exit_code == 0}
     number = last + 1 if is_new else last
-    others = {row.cluster_id: _of_row(row) for row in rows if row.cluster_id not in verdicts}
+    others = {row.cluster_id: _of_other(_of_row(row)) for row in rows if row.cluster_id not in verdicts}
     attempt = Attempt(store, run, number=number, verdicts=verdicts, stored=known, planned=planned, others=others)
     if planned:
         store.hold_records()
@@ -220,6 +220,13 @@ def _of_row(row: Row) -> Verdict:
     verdict = Verdict(**{field.name: row[field.name] for field in fields(Verdict)})
     # Spark returns times without a zone, in the zone of this process.
     return replace(verdict, valid_until=row.valid_until and row.valid_until.astimezone(UTC))
+
+
+def _of_other(verdict: Verdict) -> Verdict:
+    """The verdict of a cluster that this attempt does not have: its rows are deleted."""
+    if verdict.verdict not in WITH_PLAN:
+        return verdict
+    return Verdict(verdict=REPLACED, reason=REPLACED_REASON, exit_code=StageError.exit_code)
 
 
 def _initial(last: Verdict | None, first_stage: str) -> Verdict:

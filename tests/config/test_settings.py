@@ -247,6 +247,7 @@ def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
             }.items()
         ),
         ({"clusters": [{"id": "..", "input": "x"}]}, "not only dots"),
+        ({"clusters": [{"id": "-b", "input": "x"}]}, "no dash at the beginning"),
         (
             {"clusters": [{"id": "a", "input": "x"}, {"id": "b", "input": "y"}], "policy": {"drain_brokers": [1]}},
             r"give drain_brokers in the \[\[clusters\]\] table of its cluster",

@@ -81,6 +81,18 @@ def test_a_refused_cluster_says_why() -> None:
     assert rows(page)["a"][0] == "a ✖ Refused"
 
 
+def test_copies_inside_brokers_count() -> None:
+    """In the order, in the bars and in the sum."""
+    figures = decided("green")["figures"] | {"dir_moved_bytes": {"after": 3e9}}
+    page = fleet_page("r", [planned("between", 10**9, "green"), planned("inside", 0, "green", figures=figures)])
+    assert {name: row[1] for name, row in rows(page).items()} == {
+        "inside": "3.00 GB inside brokers",
+        "between": "1.00 GB",
+    }
+    assert "1.00 GB and 3.00 GB inside brokers to copy" in page
+    assert re.findall(r'width="([0-9.]+)%"', page) == ["100", "33.3"]
+
+
 def test_a_plan_without_its_files_still_has_its_verdict() -> None:
     """A later attempt with other clusters moves them away; then the table has only verdict, bytes and reason."""
     for reason, text in (("NOT reached: racks: 1", " NOT reached: racks: 1"), (None, "")):

@@ -122,6 +122,10 @@ CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
         lambda w: add_verdict(w, None, verdict="refused", attempt=2),
         "run 'r' has no plan for cluster 'c', its verdict is refused",
     ),
+    "a later attempt had other clusters": (
+        lambda w: w.append("verdicts", [{**w.rows("verdicts")[0], "cluster_id": "d", "attempt": 2}]),
+        "its verdict is replaced: a later attempt at this run, without this cluster, has deleted its plan: plan again",
+    ),
     "a later attempt is under way": (
         lambda w: add_verdict(w, None, verdict="started", attempt=2),
         "its verdict is started",

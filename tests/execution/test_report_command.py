@@ -107,9 +107,11 @@ def test_a_plan_that_the_last_attempt_does_not_have_is_superseded(
     assert report(warehouse, tmp_path) == 0
     end(warehouse, "r", attempt=3, a="refused")
     assert report(warehouse, tmp_path) == 0
-    assert "a: refused: " in capsys.readouterr().out
+    assert "a: refused: " in (out := capsys.readouterr().out)
+    assert "c: replaced: no files" in out
     names = {path.name for path in (tmp_path / "r").iterdir()}
     assert names == {"superseded-a-1", "superseded-c-1", "quality", *PAGES}
+    assert "has deleted its plan" in (tmp_path / "r" / "index.html").read_text()
 
 
 def test_a_folder_that_a_job_writes_is_refused(
@@ -150,6 +152,8 @@ def test_a_folder_that_cannot_be_written_is_named(
     error = capsys.readouterr().err
     assert error.startswith(f"error: {tmp_path / 'file'}/r")
     assert "Not a directory): give --to a folder that this user can write and that has free space" in error
+    assert report(warehouse, "", *words) == 2
+    assert "--to '' is not usable" in capsys.readouterr().err
     assert report(warehouse, "s3://bucket/site", *words) == 2
     assert capsys.readouterr().err == (
         "error: --to 's3://bucket/site' is not usable: give a folder of this machine, and copy the files from there\n"

@@ -230,6 +230,19 @@ def test_a_run_that_only_moves_inside_brokers_copies_something(
     assert "  3.00 GB inside brokers  " in inside
 
 
+def test_a_plan_that_a_later_attempt_deleted_is_none(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """It had other clusters: the list shows neither bytes nor validity of the plan; a refusal stays a refusal."""
+    end(warehouse, "r", moved_bytes=10**9, until=NOW, c="planned")
+    end(warehouse, "r", d="refused")
+    end(warehouse, "r", attempt=2, e="planned")
+    assert main(["show", "--warehouse", warehouse.path]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert "1 replaced, 1 refused, 1 planned" in line
+    assert "GB" not in line
+    assert main(["show", "--warehouse", warehouse.path, "--run-id", "r", "--cluster", "c"]) == 3
+    assert "c: replaced: a later attempt at this run" in capsys.readouterr().out
+
+
 def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     """--json without a run id: every run with each of its clusters, newest first."""
     end(warehouse, "old", c="refused")

@@ -132,6 +132,16 @@ def test_the_page_of_a_run_has_its_decisions(warehouse: Warehouse, tmp_path: Pat
     assert {*links(found["n1/index.html"])} == {"report.css", "quality/b.html", "a/report.html", "quality/a.html"}
 
 
+def test_the_report_of_an_earlier_attempt_is_not_linked(warehouse: Warehouse, tmp_path: Path) -> None:
+    """The site deletes nothing, so the page of a plan that was refused since is still there."""
+    site(warehouse, tmp_path / "s")
+    end(warehouse, "n1", attempt=2, a="refused")
+    found = site(warehouse, tmp_path / "s")
+    assert "n1/a/report.html" in found
+    assert "a/report.html" not in links(found["n1/index.html"])
+    assert "../n1/a/report.html" not in links(found["clusters/a.html"])
+
+
 def test_bars_are_shares_of_the_largest_night(warehouse: Warehouse, tmp_path: Path) -> None:
     """The done part is dark, the rest of the plan is light."""
     end(warehouse, "n3", a="planned")

@@ -17,7 +17,7 @@ from optimizer.emit.directory_lines import fullest_directories
 from optimizer.emit.figure_table import BALANCE, COST
 from optimizer.emit.findings import count_findings, first_lines, fixed_or_noted, open_findings
 from optimizer.emit.goals import origin
-from optimizer.emit.inside_sentences import copied_in_words, directories_in_words, moves_in_words
+from optimizer.emit.inside_sentences import directories_in_words, moves_in_words
 from optimizer.emit.pages import render, text_of
 from optimizer.emit.rack_sentences import near_leaders
 from optimizer.emit.report import movement
@@ -120,7 +120,6 @@ def report(plan: ClusterPlan, decision: Decision, written: Sequence[Document], *
         plan=plan,
         decision=decision,
         manifest_sha256=manifest_sha256,
-        copied=copied_in_words(plan.number("moved_bytes"), plan.inside_bytes),
         links=[(name, text) for name, text in _LINKS.items() if name in names],
         **_of_brokers(plan, broker_lines(plan)),
         **_of_movement(plan),

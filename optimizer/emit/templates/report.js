@@ -16,7 +16,7 @@
       table.parentNode.before(input, count);
       input.oninput = function () { clearTimeout(timer); timer = setTimeout(function () {
         var words = input.value.toLowerCase().split(" "), left = 0;
-        texts = texts || rows.map(function (row) { return row.textContent.toLowerCase(); });
+        texts = texts || rows.map(function (row) { return Array.from(row.cells, function (cell) { return cell.textContent; }).join(" ").toLowerCase(); });
         rows.forEach(function (row, i) { row.hidden = !words.every(function (word) { return texts[i].includes(word); }); left += !row.hidden; });
         count.textContent = input.value ? left.toLocaleString("en") + " of " + rows.length.toLocaleString("en") + " rows" : "";
       }, 120); };
