@@ -32,7 +32,7 @@ from optimizer.store import Store
 from schemas.spark import conform, schema_of
 from setup.paths import HOME
 from tests.asking.same_tables import differences
-from tests.pipeline import standalone
+from tests.pipeline import shown, standalone
 from tests.pipeline.aged import age
 from tests.pipeline.noting import Used
 
@@ -118,6 +118,14 @@ def test_the_report_command_writes_what_the_job_published(first: First, tmp_path
     published = every_file(first.run.folder)
     assert {"index.html", "quality/sample.html", "sample/report.html", "sample/moves.csv"} <= published.keys()
     assert every_file(tmp_path / RUN_ID) == published
+
+
+@pytest.mark.all_only
+def test_the_report_shows_the_rows_of_its_tables(first: First) -> None:
+    """Brokers, waves, racks, reasons, topics and each copy; ``moves.csv`` has the copies with their leaders."""
+    stored = shown.Stored(Warehouse(first.run.settings.storage.warehouse), RUN_ID, "sample")
+    assert shown.found(first.files["report.html"].decode()) == shown.expected(stored)
+    assert shown.csv_rows(first.files["moves.csv"].decode()) == shown.csv_expected(stored)
 
 
 @pytest.mark.all_only
