@@ -30,7 +30,9 @@ def _disk(plan: ClusterPlan, brokers: list[BrokerLine]) -> Card:
     if not has_capacities(plan):
         sides = (plan.figure("disk_max_over_mean", side) for side in ("before", "after"))
         texts = ["-" if value is None else human_ratio(value) for value in sides]
-        return Card(" → ".join(texts), "fullest disk, over the mean", "capacities are not all known")
+        is_some = any(row.disk_capacity_bytes for row in plan.brokers)
+        known = "disk capacities are not all known" if is_some else "no disk capacity is known"
+        return Card(" → ".join(texts), "fullest disk, over the mean", known)
     shown = [line for line in brokers if line.has_percent]
     before, after = (max((getattr(line, side) for line in shown), default=0.0) for side in ("before", "after"))
     text = f"limit {100 * (1 - plan.disk_headroom):.0f} %"

@@ -214,6 +214,9 @@ def _to_do(plan: ClusterPlan) -> Iterator[Note]:
         where = sorted({f"{row.entity_type.removesuffix('s')} {row.entity_name}" for row in found})
         text = "were set before this plan, which keeps them. If an earlier wave left them, remove them and plan again."
         yield Note(DO_FIRST, f"Throttles of {first_of(where)}", text)
+    for row in _without_disk_limit(plan):
+        text = "is unknown, so nothing checks that copies fit. Add a capacity file and plan again."
+        yield Note(DO_FIRST, f"The disk capacity of {_unknown_of(row)}", text)
     slow = [row.wave for row in plan.waves if row.below_floor]
     if slow:
         its = agree(len(slow), "its rate", "their rates")
@@ -240,16 +243,32 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
             f"min.insync.replicas of {unknown:,} of {total} partitions",
             "is unknown: 1 is assumed, so failures may stop more.",
         )
+    without_rates = [row for row in plan.findings if row.code == FindingCode.NO_RATES]
+    if without_rates:
+        text = "times do not include live traffic, and the network is not balanced."
+        yield Note(KNOW_THIS, "No partition has a rate:", text)
     doubts = doubtful_input(plan)
     if doubts:
         yield Note(
             KNOW_THIS, f"{plural(len(doubts), 'finding')} about the input:", f"{doubts[0].subject}: {doubts[0].detail}."
         )
-    noted = len(_in_flight(plan)) + len(doubts) + len(late)
+    noted = sum(map(len, (_in_flight(plan), _without_disk_limit(plan), without_rates, doubts, late)))
     left = count_findings(open_findings(plan)) - noted
     if left > 0:
         verb, more = agree(left, "stays", "stay"), "more " if noted else ""
         yield Note(KNOW_THIS, plural(left, f"{more}finding"), f"{verb} open. The report lists all, with remedies.")
+
+
+def _without_disk_limit(plan: ClusterPlan) -> list[FindingRow]:
+    """The finding about brokers of unknown capacity, if the plan copies anything."""
+    codes = [FindingCode.NO_DISK_CAPACITY] if plan.moves else []
+    return [row for row in plan.findings if row.code in codes]
+
+
+def _unknown_of(row: FindingRow) -> str:
+    """Of how many brokers the capacity is unknown."""
+    count, known = int(row.limit or 0), int(row.amount or 0)
+    return plural(count, "broker") if not known else f"{count - known:,} of {plural(count, 'broker')}"
 
 
 def _in_flight(plan: ClusterPlan) -> list[FindingRow]:

@@ -1,6 +1,7 @@
 """The decision as text, for terminals and schedulers, and as JSON, for programs."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from textwrap import wrap
@@ -11,6 +12,8 @@ from optimizer.units import human_moment, iso_time
 
 NAME = "decision.json"
 FORMAT = 1  # version of the file format; raise it if readers must change
+_NO_BREAK = "\u00a0"  # a blank at which lines are not broken
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?B|h|min|s)(?!\w))")  # the blank between a number and its unit
 WIDTH = 96  # characters: fits a usual terminal
 _CARD_VALUE, _CARD_LABEL = 18, 43  # characters of the columns: the longest label and two blanks
 
@@ -21,9 +24,12 @@ def paragraph(text: str) -> list[str]:
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
-    return wrap(
-        text, WIDTH, initial_indent="  ", subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    """Lines of a text; no line ends between a number and its unit."""
+    joined = _UNIT.sub(_NO_BREAK, text)
+    lines = wrap(
+        joined, WIDTH, initial_indent="  ", subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def verdict_lines(decision: Decision) -> Iterator[str]:

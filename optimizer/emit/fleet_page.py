@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.emit.decision import AMBER, GREEN, GREY, RED, TAGS, waves_or_nights
-from optimizer.emit.inside_sentences import copied_in_words
+from optimizer.emit.inside_sentences import LEAST_SHOWN, copied_in_words
 from optimizer.emit.pages import render
 from optimizer.folders import STYLE
 from optimizer.units import human_count, human_percent
@@ -149,8 +149,9 @@ def _times(decision: Mapping[str, Any]) -> list[str]:
 
 
 def _gap(decision: Mapping[str, Any]) -> str:
+    """At least the percentage that the report names as its limit."""
     value = decision["figures"].get("gap_percent", {}).get("after")
-    return _NOTHING if value is None else human_percent(value)
+    return _NOTHING if value is None else human_percent(max(value, 2 * LEAST_SHOWN) if value > 0 else 0.0)
 
 
 def _stops(decision: Mapping[str, Any]) -> str:

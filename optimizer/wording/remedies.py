@@ -11,7 +11,7 @@ FIX = "fix the cause, then plan again"  # for rows of releases that stored no ca
 _START = "start a broker that holds a replica, then plan again"
 # Why a partition is not free (a sentence about it), and the remedy.
 _NOT_FREE = {
-    Cause.IN_FLIGHT: ("it is being reassigned", "wait until that is done, then plan again"),
+    Cause.IN_FLIGHT: ("it is being reassigned", "wait until that is done; plan again to include it"),
     Cause.MOVE_CANNOT_END: (
         "it is being reassigned to a broker that is down",
         "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again",

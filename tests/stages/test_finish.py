@@ -35,7 +35,7 @@ def found_in(
 
 
 NOT_FREE = {
-    "in_flight": "wait until that is done, then plan again",
+    "in_flight": "wait until that is done; plan again to include it",
     "move_cannot_end": (
         "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again"
     ),

@@ -18,7 +18,7 @@ STAYS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"cause": Cause.NOT_FREE, "facts": {"fixed_cause": Cause.IN_FLIGHT}},
         "broker 101 (draining) keeps audit.login-events-3: it is being reassigned",
-        "wait until that is done, then plan again",
+        "wait until that is done; plan again to include it",
     ),
     (
         {"cause": Cause.NOT_FREE, "facts": {"fixed_cause": Cause.MOVE_CANNOT_END}},
