@@ -97,8 +97,8 @@ def _describe_approval(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[st
 
 def _notes(warehouse: Warehouse, plan: Plan) -> list[Mapping[str, str]]:
     """What to do or to know before the approval; nothing for a plan of an earlier release."""
-    key = {"run_id": plan.run_id, "cluster_id": plan.cluster_id, "kind": "decision"}
-    return [note for row in warehouse.rows("documents", **key) for note in json.loads(row["content"])["notes"]]
+    rows = warehouse.rows("documents", run_id=plan.run_id, cluster_id=plan.cluster_id, kind="decision")
+    return [note for row in rows for note in json.loads(row["content"])["notes"]]
 
 
 def _describe_revoked(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:

@@ -252,7 +252,7 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
         yield Note(
             KNOW_THIS, f"{plural(len(doubts), 'finding')} about the input:", f"{doubts[0].subject}: {doubts[0].detail}."
         )
-    noted = sum(map(len, (_in_flight(plan), _without_disk_limit(plan), without_rates, doubts, late)))
+    noted = len([*_in_flight(plan), *_without_disk_limit(plan), *without_rates, *doubts, *late])
     left = count_findings(open_findings(plan)) - noted
     if left > 0:
         verb, more = agree(left, "stays", "stay"), "more " if noted else ""

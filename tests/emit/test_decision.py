@@ -10,6 +10,7 @@ import pytest
 
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.decision import decision_of
+from optimizer.emit.decision_text import paragraph
 from optimizer.emit.documents import documents
 from optimizer.units import short_times
 from tests.emit.test_findings import finding, planned
@@ -97,6 +98,13 @@ def test_the_title_is_the_plan_in_one_line(name: str, title: str) -> None:
     decision = decision_of(PLANS[name])
     assert decision.title == title.format(words=short_times(*decision.copying.seconds))
     assert decision.copying.nights == (2 if name == "in nights" else None)
+
+
+def test_no_line_ends_between_a_number_and_its_unit() -> None:
+    """A reader of the first line has the whole number, whatever stands before it."""
+    for length in range(60, 96):
+        lines = paragraph(f"{'x' * length} 1.29 TB, 12 % and 5 h 11 min at 3 MB/s")
+        assert [line for line in lines if re.search(r"\d$", line)] == []
 
 
 def test_the_text_of_the_first_screen_fits_a_terminal() -> None:

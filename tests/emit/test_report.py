@@ -319,6 +319,20 @@ def test_links_are_files_that_exist(names: tuple[str, ...]) -> None:
     assert links == list(names)
 
 
+def test_an_unknown_disk_capacity_is_to_do_first() -> None:
+    """Nothing checks that copies fit: also if every request is reached. Unknown rates are only to know."""
+    unknown = {"amount": 2.0, "limit": 12.0}
+    base = full(findings=[], moves=synthetic(12).moves)
+    quiet = replace(base, waves=[replace(row, below_floor=False) for row in base.waves], brokers=_kept(base))
+    rows = planned(finding("no_disk_capacity", "c", "both", **unknown), finding("no_rates", "c", "both")).findings
+    text = page(replace(quiet, findings=rows))
+    assert state(text) == "amber"
+    assert "<b>The disk capacity of 10 of 12 brokers</b> is unknown, so nothing checks that copies fit." in text
+    assert "<b>No partition has a rate:</b> times do not include live traffic" in text
+    assert "more finding" not in text
+    assert state(page(replace(quiet, findings=rows, moves=[]))) == "green"
+
+
 def test_the_notes_count_findings_and_name_the_worst_input() -> None:
     """Sixty similar findings are one line of the section and sixty in the note; input is named in the order of the
     section."""

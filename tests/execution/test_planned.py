@@ -208,9 +208,21 @@ def test_an_approval_describes_the_plan(warehouse: Warehouse) -> None:
         first,
         "It copies 298.00 GB in 2 waves, about 1 h 20 min.",
         "Not reached: empty broker 105; balance.",
-        "The plan expired at 2026-01-02 00:00 UTC. Its first wave refuses it too: give --max-plan-age-hours to the "
-        "steps preflight and throttle.",
+        "The plan expired at 2026-01-02 00:00 UTC. Its first wave refuses it too: give --max-plan-age-hours to "
+        "`run`, or to the steps preflight and throttle.",
     ]
+
+
+def test_an_approval_repeats_what_is_to_do_first(warehouse: Warehouse) -> None:
+    """The notes of the report's first screen, for who has not read it."""
+    plan = load_plan(warehouse)
+    note = {"kind": "Do first", "subject": "Wave 1", "text": "may never end."}
+    [row] = warehouse.rows("documents", run_id=RUN, path=f"{CLUSTER}/manifest.json")
+    decision = {"path": f"{CLUSTER}/decision.json", "kind": "decision", "content": json.dumps({"notes": [note]})}
+    warehouse.append("documents", [{**row, **decision}])
+    assert approve(warehouse, plan, manifest_sha256="", by="ann", max_hours=1e9).splitlines()[1] == (
+        "Do first: Wave 1 may never end."
+    )
 
 
 def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:
