@@ -15,7 +15,7 @@ from execution.held import with_own_rates
 from execution.inside_moves import describe_moves
 from execution.may_start import check_may_start
 from execution.observed import Observed
-from execution.planned import Refused, in_words
+from execution.planned import Refused, in_words, with_approvals
 from execution.steps import Execution, Incomplete, Owed, StillMoving
 from execution.throttles import describe, to_set
 from execution.watch import CHECK_SECONDS, Patience, Stopped, Watch
@@ -72,7 +72,7 @@ def run_waves(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
     Stalled
         When nothing gets on.
     Refused
-        When a wave may not start.
+        When a wave may not start, also because somebody has revoked the approval meanwhile.
     """
     patience = Patience.of(limits.stall_seconds, limits.for_seconds)
     baseline: Baseline | None = None
@@ -127,6 +127,8 @@ def execute_wave(step: Execution, limits: Limits, patience: Patience, *, accept_
     """
     step = replace(step, wave=with_own_rates(step.warehouse, step.plan, step.wave))
     if not step.is_held():
+        plan = with_approvals(step.warehouse, step.plan)
+        plan.check_approved(even_if_revoked=step.wave.is_rollback)
         if not step.wave.is_rollback:
             check_may_start(step.warehouse, step.plan, step.wave.number, limits.max_hours)
         _check_ends_in_time(step, limits.until)

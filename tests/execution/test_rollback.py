@@ -57,6 +57,16 @@ def test_a_plan_goes_back(build: Build) -> None:
     assert all(wave[2] > 0 for wave in claims.copy_seconds(lab.warehouse.stored))
 
 
+def test_a_revoked_approval_stops_no_rollback(build: Build) -> None:
+    """Whenever somebody revokes it."""
+    lab = build()
+    lab.run()
+    del lab.sizes["u", 0, 1], lab.sizes["t", 0, 2], lab.sizes["t", 1, 1]
+    lab.approve(by="eve", is_revocation=True)
+    take_back(lab)
+    assert lab.kafka.replicas == BEFORE
+
+
 def test_a_rollback_has_its_own_throttles(build: Build) -> None:
     """The new replicas send, the removed ones receive."""
     lab = build()

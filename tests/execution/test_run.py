@@ -15,7 +15,7 @@ from execution.steps import Incomplete, Owed, StillMoving
 from execution.wanted import CANCEL
 from execution.watch import Stalled, Stopped
 from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE
-from tests.execution.lab import AFTER, BEFORE, LIMITS, MB, Build, Lab
+from tests.execution.lab import AFTER, BEFORE, FIRST, LIMITS, MB, Build, Lab
 
 WAVE = ["held", "throttled", "starting", "executed", "copied", "removing", "released"]
 WHOLE = ["running", *WAVE, *WAVE, "electing", "elected", "ended"]
@@ -151,6 +151,20 @@ def test_an_expired_plan_is_not_begun(build: Build) -> None:
     assert lab.kafka.replicas == BEFORE
     lab.run(last=1)
     lab.run(plan=expired(lab))
+    assert lab.kafka.replicas == AFTER
+
+
+def test_a_revoked_approval_ends_a_run_after_its_wave(build: Build) -> None:
+    """The wave goes on to its end; the next one is not started, until the plan is approved again."""
+    lab = build()
+    lab.events.append((5, lambda: lab.approve(by="eve", is_revocation=True)))
+    with pytest.raises(Refused, match=r"^eve revoked the approval of this plan at "):
+        lab.run()
+    assert lab.journal() == ["running", *WAVE, "ended"]
+    assert lab.kafka.throttles == {}
+    assert {partition: lab.kafka.replicas[partition] for partition in FIRST} == {p: AFTER[p] for p in FIRST}
+    lab.approve(by="dan")
+    lab.run()
     assert lab.kafka.replicas == AFTER
 
 
