@@ -219,7 +219,8 @@ def record(
 ) -> None:
     """Add a row for a wave.
 
-    Nothing is added if the wave holds the cluster and the event is HELD, or its newest row already has the event.
+    Nothing is added if the wave holds the cluster and the event is HELD, or its newest row already has the event with
+    this result.
 
     Raises
     ------
@@ -232,9 +233,16 @@ def record(
     def is_due(rows: Iterable[Row]) -> bool:
         last = _newest(rows)
         check_free(last, plan, wave)
-        return not (last and is_held_for(last, plan, wave) and event in (HELD, last["event"]))
+        if last is None or not is_held_for(last, plan, wave):
+            return True
+        return event != HELD and (event, result) != (last["event"], last["result"])
 
     _append(warehouse, plan, wave, event, is_due, changes=changes, result=result)
+
+
+def record_throttled(warehouse: Warehouse, plan: Plan, wave: int, result: str | None) -> None:
+    """Add another row THROTTLED for a wave, if it still holds the cluster."""
+    _append(warehouse, plan, wave, THROTTLED, lambda rows: is_held_for(_newest(rows), plan, wave), result=result)
 
 
 def record_copied(warehouse: Warehouse, plan: Plan, wave: int, measured: Callable[[], str]) -> None:

@@ -14,7 +14,7 @@ from execution.directories import Misplaced, announce, misplaced, report_misplac
 from execution.election import Elected, elect, not_led
 from execution.health import Baseline, Sign, baseline_of, full_directories
 from execution.inside_moves import move_inside
-from execution.journal import changes_of, entries_of, stored_baseline
+from execution.journal import changes_of, entries_of, never_set, never_set_of, stored_baseline
 from execution.kafka_tools import KafkaTools
 from execution.lock_files import path_of
 from execution.measured import measured
@@ -146,9 +146,13 @@ class Execution:
             for line in risks:
                 self.say(f"accepted: {line}")
             changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
+            is_new = not self.is_held()
             self.record(claims.HELD, changes=changes, result="; ".join(risks) or None)
+            self.note_returned(now)
             self._set_throttles(now)
-            self.record(claims.THROTTLED)
+            # A killed step may have set rates that it did not record.
+            dead = self.wave.throttled_brokers - now.alive if is_new else self.never_set()
+            self.record(claims.THROTTLED, result=never_set_of(dead))
             self.say(f"the throttles of {self.name} are set")
 
     def execute(self) -> None:
@@ -319,9 +323,10 @@ class Execution:
                 raise StillMoving(f"{self.name}: copies still run, so the throttles stay: {names}")
             if self.is_held():
                 self.record(claims.REMOVING)
-            left = self._remove_throttles(self._entries(journal), accept_owed=accept_owed)
+            left = self._remove_throttles(journal, accept_owed=accept_owed)
             now = self.observe_settled()
             if self.wave.moving(now, of_dead=False):
+                self.note_returned(now)
                 self._set_throttles(now)
                 raise StillMoving(
                     f"{self.name} was started while this step ran, so its throttles are set again: "
@@ -483,6 +488,16 @@ class Execution:
         """What operators have wanted since the wave holds the cluster, the newest last; the first is the plan's."""
         return history(claims.since_hold(self.warehouse, self.plan, self.wave.number), claims.WANTED)
 
+    def never_set(self) -> frozenset[int]:
+        """Brokers whose rates this wave has never set, because they were dead."""
+        return never_set(claims.since_hold(self.warehouse, self.plan, self.wave.number))
+
+    def note_returned(self, now: Observed) -> None:
+        """Record which of the brokers whose rates were never set are alive: from now on they may have them."""
+        dead = self.never_set()
+        if dead & now.alive:
+            claims.record_throttled(self.warehouse, self.plan, self.wave.number, never_set_of(dead - now.alive))
+
     def _last(self) -> claims.Row | None:
         return claims.last_event(self.warehouse, self.plan.cluster_id)
 
@@ -597,6 +612,7 @@ class Execution:
         if absent := wave.absent_throttles(now):
             names = "; ".join(describe(key, wave.throttles[key]) for key in absent)
             self.say(f"{why}, they are set again: {names}")
+            self.note_returned(now)
             entries = {key: Entry(None, wave.throttles[key]) for key in absent}
             refused = set_throttles(self.admin, entries, now)
             if refused and not is_watched:
@@ -608,9 +624,10 @@ class Execution:
         """Raise ``Refused``: nothing moves, but partitions are not done."""
         raise Refused(*preflight.unfinished_lines(by_state, strict=self.is_strict))
 
-    def _remove_throttles(self, entries: Entries, *, accept_owed: bool) -> Sequence[str]:
+    def _remove_throttles(self, journal: Sequence[claims.Row], *, accept_owed: bool) -> Sequence[str]:
         """Remove the wave's own throttles; returns the lines about those that somebody else has changed."""
-        left: Left = remove_throttles(self.admin, entries, lambda: self.observe(self.wave))
+        entries, unset = self._entries(journal), never_set(journal)
+        left: Left = remove_throttles(self.admin, entries, lambda: self.observe(self.wave), never_set=unset)
         for line in left.foreign:
             self.say(f"left: {line}")
         for line in left.owed:
@@ -618,7 +635,14 @@ class Execution:
         if left.refused or (left.owed and not accept_owed):
             lines = [*left.refused, *(f"owed: {line}" for line in left.owed)]
             command = "command" if self.wave.is_rollback else "step off"
-            remedy = f"run the {command} again" + (" when the brokers are back" if left.owed else "")
-            message = f"some throttles of {self.name} are not removed: {remedy}{bullets(lines)}"
+            when = f" when the brokers are back{self._accepting()}" if left.owed else ""
+            message = f"some throttles of {self.name} are not removed: run the {command} again{when}{bullets(lines)}"
             raise BallastError(message) if left.refused else Owed(message)
         return left.foreign
+
+    def _accepting(self) -> str:
+        """How to go on if brokers that keep a rate never come back."""
+        if self.wave.is_rollback:
+            return ", or with --accept-owed if they never come back"
+        key = f"--run-id {self.plan.run_id} --cluster {self.plan.cluster_id} --wave {self.wave.number}"
+        return f"; if they never come back: ./ballast wave off {key} --accept-owed"

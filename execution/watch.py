@@ -9,6 +9,7 @@ from execution import claims, preflight
 from execution.describe import describe_state
 from execution.guard import Guard
 from execution.inside import Place
+from execution.journal import never_set
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.planned import Refused
 from execution.progress import Copy, CopySize, Gauge, running_copies, waiting_bytes
@@ -84,6 +85,7 @@ class Watch:
     _states: list[Wanted] = field(default_factory=lambda: [Wanted()])
     _version: int = -1
     _is_executed: bool = False  # whether the step execute has ended, by the journal
+    _never_set: frozenset[int] = frozenset()  # brokers whose rates were never set, by the journal
     _rates: dict[Throttle, str] = field(default_factory=dict)  # as the wave last had them
     _next_step: float = 0.0
     _released: set[Copy] = field(default_factory=set)
@@ -218,9 +220,13 @@ class Watch:
             rows = claims.since_hold(step.warehouse, step.plan, step.wave.number)
             self._states = history(rows, claims.WANTED)
             self._is_executed = any(row["event"] == claims.EXECUTED for row in rows)
+            self._never_set = never_set(rows)
             for before, state in pairwise(self._states[known - 1 :]):
                 if replace(state, pressure=before.pressure, because=before.because) != before:
                     step.say(f"{step.name}: wanted is now {state.to_json()}")
+        if self._never_set & now.alive:
+            with step.changing():
+                step.note_returned(now)
         if self._states[-1].ending == CANCEL:
             with step.changing():
                 step.cancel()

@@ -138,6 +138,7 @@ class Lab:
         disk_headroom: float = 0.0,
         any_dir: bool = False,
         fix_dirs: bool = False,
+        accepts_risk: bool = False,
         **limits: Any,
     ) -> None:
         """Execute the waves, as a process that is in charge."""
@@ -146,6 +147,7 @@ class Lab:
         with in_charge(self.warehouse, self.plan, take_over=False) as check:
             step = replace(self.process(), wave=waves[-1], earlier=waves[:-1], is_strict=is_strict)
             step = replace(step, disk_headroom=disk_headroom, any_dir=any_dir, fix_dirs=fix_dirs)
+            step = replace(step, accepts_risk=accepts_risk)
             run_waves(replace(step, check_in_charge=check, plan=plan or self.plan), waves, until)
 
     def approve(self, *, by: str, is_revocation: bool = False) -> None:

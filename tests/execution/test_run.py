@@ -1,6 +1,9 @@
 """All waves of a plan, one after the other."""
 
+import json
+import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +18,8 @@ from execution.steps import Incomplete, Owed, StillMoving
 from execution.wanted import CANCEL
 from execution.watch import Stalled, Stopped
 from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE
-from tests.execution.lab import AFTER, BEFORE, FIRST, LIMITS, MB, Build, Lab
+from tests.execution.fake_kafka import Killed
+from tests.execution.lab import AFTER, BEFORE, FIRST, LIMITS, MB, RATE, Build, Lab
 
 WAVE = ["held", "throttled", "starting", "executed", "copied", "removing", "released"]
 WHOLE = ["running", *WAVE, *WAVE, "electing", "elected", "ended"]
@@ -237,3 +241,73 @@ def test_a_broker_that_keeps_its_rate_is_waited_for(build: Build) -> None:
     with pytest.raises(Owed, match=f"owed: brokers 1 {LEADER_RATE}: the broker does not answer"):
         another.run(last=1, stall_seconds=100)
     assert another.clock.seconds - another.begun < 130
+
+
+DEAD_RATE = ("brokers", "4", LEADER_RATE)
+
+
+def moves_away_from_4(build: Build) -> Lab:
+    """The second wave moves its partition away from broker 4, which was alive at the snapshot and is dead now."""
+    lab = build()
+    lab.run(last=1)
+    lab.kafka.dead.add(4)
+    lab.kafka.leaders["u", 0] = 1
+    assert DEAD_RATE in lab.waves[1].throttles
+    lab.waves = lab.waves[0], replace(lab.waves[1], after={("u", 0): (1, 5)})
+    return lab
+
+
+def test_a_rate_that_was_never_set_is_not_waited_for(build: Build) -> None:
+    """The broker was dead when the wave began: the wave ends at once, and so does one after a kill."""
+    lab = moves_away_from_4(build)
+    lab.run(accepts_risk=True)
+    assert "throttles of dead brokers and deleted topics are not set: brokers 4" in lab.lines
+    assert not [line for line in lab.lines if "owed" in line]
+    assert lab.journal()[-4:] == ["released", "electing", "elected", "ended"]
+    [row] = [row for row in lab.warehouse.stored if row["event"] == claims.THROTTLED and row["wave"] == 2]
+    assert json.loads(row["result"]) == {"never_set": [4]}
+
+
+def test_a_rate_that_was_set_later_is_owed(build: Build) -> None:
+    """The broker has come back while the wave ran, so it got its rate, and died again."""
+    lab = moves_away_from_4(build)
+    at = lab.clock.seconds - lab.begun
+    lab.events += [(at + 3, lab.kafka.dead.clear), (at + 7, lambda: lab.kafka.dead.add(4))]
+    command = "./ballast wave off --run-id r --cluster c --wave 2 --accept-owed"
+    when = f"when the brokers are back; if they never come back: {command}"
+    message = re.escape(f"{when}\n- owed: brokers 4 {LEADER_RATE}:")
+    with pytest.raises(Owed, match=message):
+        lab.run(accepts_risk=True, stall_seconds=60)
+    assert lab.kafka.throttles[DEAD_RATE] == str(RATE)
+    results = [row["result"] for row in lab.warehouse.stored if row["event"] == claims.THROTTLED and row["wave"] == 2]
+    assert results == ['{"never_set": [4]}', None]
+
+
+@pytest.mark.parametrize("result", [None, '{"never_set": [4]}'])
+def test_rows_of_an_earlier_release_do_not_say_what_was_not_set(build: Build, result: str | None) -> None:
+    """Then every rate of a dead broker is owed."""
+    lab = moves_away_from_4(build)
+    step = replace(lab.process(2), accepts_risk=True)
+    step.throttle()
+    lab.warehouse.stored[-1]["result"] = result
+    with pytest.raises(Owed) if result is None else nullcontext():
+        step.off(cancel=False, accept_owed=False)
+
+
+def test_a_step_that_goes_on_does_not_know_what_a_killed_one_has_set(build: Build) -> None:
+    """It was killed before its row ``throttled``; then a broker died that may have its rate."""
+    whole = moves_away_from_4(build)
+    whole.kills.calls.clear()
+    replace(whole.process(2), accepts_risk=True).throttle()
+    lab = moves_away_from_4(build)
+    lab.kafka.dead.clear()
+    lab.kills.calls.clear()
+    lab.kills.at = [name for name, _ in whole.kills.calls].index("append throttled")
+    step = replace(lab.process(2), accepts_risk=True)
+    with pytest.raises(Killed):
+        step.throttle()
+    lab.kills.at = -1
+    lab.kafka.dead.add(4)
+    step.throttle()
+    with pytest.raises(Owed):
+        step.off(cancel=False, accept_owed=False)
