@@ -15,11 +15,11 @@ from execution.planned import Refused
 from execution.progress import Copy, CopySize, Gauge, running_copies, waiting_bytes
 from execution.steering import is_there, steer
 from execution.steps import READS, Execution, StillMoving
-from execution.throttles import follower_elements, shortened
+from execution.throttles import elements_of, follower_elements, shortened
 from execution.wanted import CANCEL, HOLD, SLOW, STEP_SECONDS, STOP, Wanted, history, own_rates, rates
 from execution.wave import MoveState
 from optimizer.errors import BallastError, bullets
-from optimizer.kafka.throttle import FOLLOWER_REPLICAS
+from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from optimizer.units import human_bytes, human_rate, human_time
 
 CHECK_SECONDS = 2.0  # seconds between two looks; a look costs a broker one answer of some kilobytes
@@ -89,6 +89,8 @@ class Watch:
     _rates: dict[Throttle, str] = field(default_factory=dict)  # as the wave last had them
     _next_step: float = 0.0
     _released: set[Copy] = field(default_factory=set)
+    _is_first_look: bool = True
+    _could_start: bool = False  # whether all throttles were there at an earlier look
     # What was in flight: partitions, or replicas that move inside their brokers.
     _seen: set[TopicPartition | Replica] = field(default_factory=set)
     _unexpected_reads: int = 0
@@ -139,7 +141,8 @@ class Watch:
         # A move that has just ended may look like this until all brokers know that it ended.
         was_held_back = any(state.holds_back for state in self._states)
         # A broker inside which nothing was started because it did not answer may answer now.
-        must_run = not self.step.max_moves_per_broker and not was_held_back and not wave.inside
+        must_run = self._could_start and not self.step.max_moves_per_broker and not was_held_back and not wave.inside
+        self._could_start |= may_start
         is_unexpected = bool(lost) or (waiting and not in_flight and must_run)
         self._unexpected_reads = self._unexpected_reads + 1 if is_unexpected else 0
         if self._unexpected_reads == READS:
@@ -255,6 +258,7 @@ class Watch:
             for copy, size in copies.items()
             if size.left_bytes <= max(LAST_STRETCH_BYTES, 2 * self.gauge.last_gain_bytes(copy))
         }
+        near |= self._released_before(now, copies)
         near |= {(*partition, broker) for partition in done for broker in wave.added(partition)}
         before = {
             key[1]: value.split(",") for key, value in wave.previous_throttles.items() if key[2] == FOLLOWER_REPLICAS
@@ -262,6 +266,26 @@ class Watch:
         due = {copy for copy in near if f"{copy[1]}:{copy[2]}" not in before.get(copy[0], ())}
         self._released |= due
         return due
+
+    def _released_before(self, now: Observed, copies: Mapping[Copy, CopySize]) -> set[Copy]:
+        """At the first look: copies that an earlier process has released, as they are in no list and little is left.
+
+        Little is what they copy in two looks at the highest rate of their broker, because their gain is unknown.
+        """
+        if not self._is_first_look:
+            return set()
+        self._is_first_look = False
+        result = set()
+        for (topic, number, broker), size in copies.items() if self._is_executed else ():
+            is_listed = f"{number}:{broker}" in elements_of(now.throttles.get(("topics", topic, FOLLOWER_REPLICAS)))
+            if not is_listed and size.left_bytes <= 2 * CHECK_SECONDS * self._most_bytes_per_s(broker):
+                result.add((topic, number, broker))
+        return result
+
+    def _most_bytes_per_s(self, broker: int) -> int:
+        """The highest rate of a follower since the wave holds the cluster."""
+        key = "brokers", str(broker), FOLLOWER_RATE
+        return max(rates(self.step.wave, state).get(key, 0) for state in self._states)
 
     def _keep_throttles(self, now: Observed) -> bool:
         """Set throttles again that somebody has removed; whether all were there."""
