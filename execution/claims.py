@@ -7,14 +7,17 @@ result. So another process, on another host too, can finish or undo what a kille
 import getpass
 import os
 import random
+import re
+import shlex
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from execution.planned import Plan, Refused, in_words
 from execution.tables import Overtaken, Warehouse
+from optimizer.units import agree
 
 HELD, THROTTLED, STARTING, EXECUTED, COPIED = "held", "throttled", "starting", "executed", "copied"
 CANCELLING, CANCELLED, REMOVING, RELEASED = "cancelling", "cancelled", "removing", "released"
@@ -104,14 +107,51 @@ def ending_command(row: Row) -> str:
     return f"./ballast wave off --run-id {row['run_id']} --cluster {row['cluster_id']} --wave {row['wave']}"
 
 
-def check_free(row: Row | None, plan: Plan, wave: int) -> None:
-    """Raise ``Refused`` if another wave holds the cluster."""
+def continuing_command(rows: Iterable[Row], row: Row) -> str:
+    """The command that goes on with the wave of a row, or with the process of a row RUNNING.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        All rows of the cluster.
+    """
+    key, wave = f"--run-id {row['run_id']} --cluster {row['cluster_id']}", int(row["wave"])
+    since = int(row["number"]) if row["event"] == RUNNING else 0
+    rollbacks = [
+        _waves_and_name(each)
+        for (run_id, _, _), each in _in_order(rows)
+        if run_id == row["run_id"] and each["event"] == ROLLBACK and each["number"] > since
+    ]
+    of_wave = [(numbers, name) for numbers, name in rollbacks if wave == 0 or -wave in numbers]
+    if wave > 0 or (wave == 0 and not of_wave):
+        return f"./ballast run {key}"
+    numbers, name = of_wave[-1] if of_wave else ([-wave], "")
+    which = "--all" if len(numbers) > 1 else f"--wave {numbers[0]}"
+    return f"./ballast rollback {key} {which}{f' --by {shlex.quote(name)}' if name else ''}"
+
+
+def _waves_and_name(row: Row) -> tuple[list[int], str]:
+    """The waves of a row ROLLBACK, and who takes them back."""
+    names, _, name = str(row["result"]).partition(", by ")
+    return [int(number) for number in re.findall(r"\d+", names)], name
+
+
+def check_free(rows: Iterable[Row], plan: Plan, wave: int) -> None:
+    """Raise ``Refused`` if another wave holds the cluster.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        All rows of the cluster.
+    """
+    rows = list(rows)
+    row = _newest(rows)
     if row is not None and row["event"] != RELEASED and not is_held_for(row, plan, wave):
         since = f"{row['event']} at {row['happened_at']:%Y-%m-%d %H:%M} UTC"
+        going_on = f"To go on with it: {continuing_command(rows, row)}. " if row["wave"] < 0 else ""
         raise Refused(
             f"cluster {plan.cluster_id!r} is held by {wave_name(row['wave'])} of run {row['run_id']!r} "
-            f"({row['holder']}; {since}). "
-            f"To end that wave: {ending_command(row)}"
+            f"({row['holder']}; {since}). {going_on}To end that wave: {ending_command(row)}"
         )
 
 
@@ -186,9 +226,10 @@ def record_of_run(warehouse: Warehouse, plan: Plan, event: str, host: str) -> in
     return _append(warehouse, plan, 0, event, lambda _: True, result=host)
 
 
-def record_rollback(warehouse: Warehouse, plan: Plan, who: str) -> None:
+def record_rollback(warehouse: Warehouse, plan: Plan, waves: Sequence[int], by: str) -> None:
     """Add the row ROLLBACK: which waves are taken back, and by whom."""
-    _append(warehouse, plan, 0, ROLLBACK, lambda _: True, result=who)
+    text = f"{agree(len(waves), 'wave', 'waves')} {', '.join(map(str, waves))}, by {by}"
+    _append(warehouse, plan, 0, ROLLBACK, lambda _: True, result=text)
 
 
 def record_fix(warehouse: Warehouse, plan: Plan, wave: int, event: str, result: str) -> None:
@@ -231,8 +272,9 @@ def record(
     """
 
     def is_due(rows: Iterable[Row]) -> bool:
+        rows = list(rows)
+        check_free(rows, plan, wave)
         last = _newest(rows)
-        check_free(last, plan, wave)
         if last is None or not is_held_for(last, plan, wave):
             return True
         return event != HELD and (event, result) != (last["event"], last["result"])

@@ -514,16 +514,16 @@ class Execution:
         return claims.is_held_for(self._last(), self.plan, self.wave.number)
 
     def _check_free(self) -> None:
-        claims.check_free(self._last(), self.plan, self.wave.number)
+        rows = claims.events(self.warehouse, cluster_id=self.plan.cluster_id)
+        claims.check_free(rows, self.plan, self.wave.number)
 
     def record(self, event: str, *, changes: str | None = None, result: str | None = None) -> None:
         """Add a row to the journal."""
         claims.record(self.warehouse, self.plan, self.wave.number, event, changes=changes, result=result)
 
     def _check_held(self) -> None:
-        last = self._last()
-        claims.check_free(last, self.plan, self.wave.number)
-        if not claims.is_held_for(last, self.plan, self.wave.number):
+        self._check_free()
+        if not self.is_held():
             raise Refused(f"{self.name} does not hold the cluster: run its step throttle first")
 
     def cancel(self, *, is_unfinished: bool = False) -> None:

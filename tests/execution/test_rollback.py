@@ -1,5 +1,6 @@
 """Waves that are taken back, on a fake cluster with a fake clock."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -177,6 +178,21 @@ def test_a_rollback_that_is_interrupted_goes_on(build: Build) -> None:
     take_back(lab, 2)
     assert lab.kafka.replicas["u", 0] == BEFORE["u", 0]
     assert events(lab, -2) == [*WAVE, "electing", "elected"]
+
+
+def test_a_wave_waits_for_a_rollback_that_was_killed(build: Build) -> None:
+    """The message has the command that goes on, and the one that ends it."""
+    lab = build(rate_bytes_per_s=MB)
+    lab.run()
+    del lab.sizes["u", 0, 1]
+    with pytest.raises(StillMoving):
+        take_back(lab, for_seconds=20)
+    going_on = "./ballast rollback --run-id r --cluster c --all --by ann"
+    ends = f"To go on with it: {going_on}. To end that wave: ./ballast cancel --cluster c"
+    with pytest.raises(Refused, match=f"{re.escape(ends)}$"):
+        take_back(lab, 1)
+    with pytest.raises(Refused, match=f"{re.escape(ends)}$"):
+        lab.process(1).throttle()
 
 
 def test_a_rollback_can_be_killed_at_every_call(build: Build) -> None:
