@@ -71,12 +71,33 @@ class Patience:
 
 
 @dataclass
+class EveryMinute:
+    """When a line is due: at once, and then a minute after each line.
+
+    So a command whose output nobody reads any more ends within a minute: it cannot write its next line.
+
+    Parameters
+    ----------
+    last_seconds : float or None
+        When the last line was written, on the clock ``time.monotonic``.
+    """
+
+    last_seconds: float | None = None
+
+    def is_due(self, at_seconds: float) -> bool:
+        """Whether a line is due; then it is written now."""
+        if self.last_seconds is not None and at_seconds - self.last_seconds < _LINE_SECONDS:
+            return False
+        self.last_seconds = at_seconds
+        return True
+
+
+@dataclass
 class Watch:
     """One wave that is watched until its partitions are done or skipped.
 
-    Clocks are those of ``time.monotonic``: ``_next_step`` is when a rate may be raised again, ``_next_line`` when the
-    next line is due. ``_unexpected_reads`` counts reads in a row whose state is unexpected. ``_version`` is that of the
-    journal when the wanted states were read.
+    ``_next_step`` is when a rate may be raised again, on the clock ``time.monotonic``. ``_unexpected_reads`` counts
+    reads in a row whose state is unexpected. ``_version`` is that of the journal when the wanted states were read.
     """
 
     step: Execution
@@ -94,7 +115,7 @@ class Watch:
     # What was in flight: partitions, or replicas that move inside their brokers.
     _seen: set[TopicPartition | Replica] = field(default_factory=set)
     _unexpected_reads: int = 0
-    _next_line: float = 0.0
+    _lines: EveryMinute = field(default_factory=EveryMinute)
     _guard: Guard = field(init=False)
 
     def to_the_end(self) -> None:
@@ -309,8 +330,7 @@ class Watch:
                 self.step.admin.alter(changes)
 
     def _say(self, now: Observed, copies: Mapping[Copy, CopySize], stored: Stored, at_seconds: float) -> None:
-        if at_seconds >= self._next_line:
-            self._next_line = at_seconds + _LINE_SECONDS
+        if self._lines.is_due(at_seconds):
             left = sum(size.left_bytes for size in copies.values()) + waiting_bytes(self.step.wave, now, stored)
             rate = self.gauge.rate_bytes_per_s
             pace = f", {human_rate(rate)}, about {human_time(left / rate)} more" if rate else ""

@@ -68,6 +68,18 @@ def test_a_revoked_approval_stops_no_rollback(build: Build) -> None:
     assert lab.kafka.replicas == BEFORE
 
 
+def test_a_rollback_begins_no_wave_when_the_time_is_over(build: Build) -> None:
+    """The same command takes back the rest."""
+    lab = build()
+    lab.run()
+    del lab.sizes["u", 0, 1], lab.sizes["t", 0, 2], lab.sizes["t", 1, 1]
+    with pytest.raises(StillMoving, match=r"^the rollback of wave 1 of 2 is not started: the time of this command is"):
+        take_back(lab, for_seconds=11)
+    assert lab.kafka.replicas == {**AFTER, ("u", 0): BEFORE["u", 0]}
+    take_back(lab)
+    assert lab.kafka.replicas == BEFORE
+
+
 def test_a_rollback_has_its_own_throttles(build: Build) -> None:
     """The new replicas send, the removed ones receive."""
     lab = build()

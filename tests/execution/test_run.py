@@ -142,6 +142,16 @@ def test_the_time_of_a_command_is_limited(build: Build) -> None:
     assert lab.kafka.throttles == {}
 
 
+def test_no_wave_begins_when_the_time_is_over(build: Build) -> None:
+    """The first wave has ended in the last second of the command; the next command begins the second one."""
+    lab = build()
+    with pytest.raises(StillMoving, match=r"^wave 2 of 2 is not started: the time of this command is over$"):
+        lab.run(for_seconds=11.0)
+    assert lab.journal() == ["running", *WAVE, "ended"]
+    lab.run(for_seconds=11.0)
+    assert lab.kafka.replicas == AFTER
+
+
 def expired(lab: Lab) -> Any:
     """The plan, after its time."""
     return replace(lab.plan, manifest={**lab.plan.manifest, "valid_until": "2026-11-02T00:00:00+00:00"})
@@ -232,9 +242,11 @@ def test_a_process_that_was_replaced_changes_nothing(build: Build, cap: int) -> 
 def test_a_broker_that_keeps_its_rate_is_waited_for(build: Build) -> None:
     """It dies when the copies are nearly done, and comes back; without an end the command names its rate."""
     lab = build()
-    lab.events += [(9, lambda: lab.kafka.dead.add(1)), (75, lab.kafka.dead.clear)]
+    lab.events += [(9, lambda: lab.kafka.dead.add(1)), (155, lab.kafka.dead.clear)]
     lab.run(last=1)
     assert len([line for line in lab.lines if line.startswith("owed")]) == 1
+    waits = "wave 1 of 2 waits for brokers that do not answer, to remove their rates"
+    assert lab.lines.count(waits) == 2  # a line a minute
     assert (lab.kafka.throttles, lab.journal()[-2:]) == ({}, ["released", "ended"])
     another = build()
     another.events.append((9, lambda: another.kafka.dead.add(1)))
