@@ -29,7 +29,7 @@ from execution.wanted import SLOW, Wanted, history, own_rates
 from execution.wave import MoveState, Wave, replica_lists
 from optimizer import locks
 from optimizer.errors import BallastError, bullets
-from optimizer.units import agree, plural
+from optimizer.units import agree, first_of, plural
 
 _REMOVED = "somebody removed throttles"
 # Brokers need a moment to agree that a move has ended: an unexpected state must be read 3 times, 1 s apart.
@@ -174,9 +174,7 @@ class Execution:
             if problems := self._problems(now):
                 raise Refused(*problems)
             if missing := self.wave.missing_throttles(now):
-                raise Refused(
-                    *(f"not set: {throttle}" for throttle in missing), f"run the step throttle of {self.name} first"
-                )
+                raise Refused(f"not set: {first_of(missing)}", f"run the step throttle of {self.name} first")
             if full := preflight.without_room(self.wave, now, self.ends(now), self.disk_headroom):
                 raise Refused(*full)
             self.say_skips(now)
@@ -560,7 +558,7 @@ class Execution:
             raise BallastError(f"some throttles are not set, run the step again:{bullets(refused)}")
         gone = [key for key in sorted(self.wave.throttles) if not now.exists(*key[:2])]
         if gone:
-            names = ", ".join(dict.fromkeys(" ".join(key[:2]) for key in gone))
+            names = first_of(list(dict.fromkeys(" ".join(key[:2]) for key in gone)))
             self.say(f"throttles of dead brokers and deleted topics are not set: {names}")
 
     def ends(self, now: Observed) -> Stored:
@@ -610,15 +608,15 @@ class Execution:
         """
         now = self.observe(wave)
         if absent := wave.absent_throttles(now):
-            names = "; ".join(describe(key, wave.throttles[key]) for key in absent)
+            names = first_of([describe(key, wave.throttles[key]) for key in absent])
             self.say(f"{why}, they are set again: {names}")
             self.note_returned(now)
             entries = {key: Entry(None, wave.throttles[key]) for key in absent}
             refused = set_throttles(self.admin, entries, now)
             if refused and not is_watched:
                 raise BallastError(f"throttles are missing, run the step again:{bullets(refused)}")
-            for line in refused:
-                self.say(f"not set yet: {line}")
+            if refused:
+                self.say(f"not set yet: {first_of(refused)}")
 
     def raise_unfinished(self, by_state: Mapping[MoveState, list[TopicPartition]]) -> NoReturn:
         """Raise ``Refused``: nothing moves, but partitions are not done."""

@@ -45,12 +45,7 @@ def test_removed_throttles_are_set_again(build: Build) -> None:
     assert lab.values(LEADER) == [str(RATE), "77"]
     assert lab.kafka.throttles[FOLLOWER] == str(RATE)
     (line,) = [line for line in lab.lines if line.startswith("somebody removed")]
-    names = [
-        f"brokers 1 {LEADER_RATE}=77",
-        f"brokers 3 {FOLLOWER_RATE}={RATE}",
-        f"topics t {FOLLOWER_REPLICAS}=0:3,1:3",
-    ]
-    assert line == f"somebody removed throttles, they are set again: {'; '.join(names)}"
+    assert line == f"somebody removed throttles, they are set again: brokers 1 {LEADER_RATE}=77 and 2 more"
 
 
 @pytest.mark.parametrize(("before", "after"), [({}, None), ({FOLLOWERS: OTHERS}, OTHERS)])
