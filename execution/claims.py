@@ -11,6 +11,7 @@ import re
 import shlex
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -178,24 +179,39 @@ def has_begun(warehouse: Warehouse, plan: Plan) -> bool:
     return bool(waves_executed(events(warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id)))
 
 
+def started_at(rows: Iterable[Row]) -> datetime | None:
+    """When the copies of a wave began: its first ``executed`` since it holds the cluster, and since the last cancel.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Rows of one wave, in order.
+    """
+    started: datetime | None = None
+    for row in rows:
+        if row["event"] in (HELD, CANCELLED):
+            started = None
+        elif row["event"] == EXECUTED and started is None:
+            started = row["happened_at"]
+    return started
+
+
 def copy_seconds(rows: Iterable[Row]) -> dict[WaveKey, float | None]:
     """Seconds from the start to ``copied`` for each wave that has ended and was never cancelled.
 
     None if the wave was released without ``copied``: by an earlier release, or before its copies were done. A second
     start after a release or a cancel copies only the rest, so it does not count. Rollbacks are no waves of the plan.
     """
-    started: dict[WaveKey, datetime] = {}
+    earlier = defaultdict[WaveKey, list[Row]](list)
     seconds: dict[WaveKey, float | None] = {}
     cancelled = set()
     for wave, row in _in_order(rows):
-        if row["event"] == EXECUTED:
-            started.setdefault(wave, row["happened_at"])
-        elif row["event"] == CANCELLED:
+        if row["event"] == CANCELLED:
             cancelled.add(wave)
-        elif row["event"] == COPIED and wave in started:
-            seconds.setdefault(wave, (row["happened_at"] - started[wave]).total_seconds())
-        elif row["event"] == RELEASED and wave in started:
-            seconds.setdefault(wave, None)
+        elif row["event"] in (COPIED, RELEASED) and (begun := started_at(earlier[wave])):
+            is_copied = row["event"] == COPIED
+            seconds.setdefault(wave, (row["happened_at"] - begun).total_seconds() if is_copied else None)
+        earlier[wave].append(row)
     return {wave: measured for wave, measured in seconds.items() if wave not in cancelled and wave[2] > 0}
 
 

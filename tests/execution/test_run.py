@@ -47,6 +47,24 @@ def test_waves_are_executed_in_order(build: Build) -> None:
     assert lab.lines[-1] == "the first replica leads each partition of the plan (0 elected)"
 
 
+def test_a_second_start_changes_no_measured_time(build: Build) -> None:
+    """The journal and ``show`` have the same figure, from the first start."""
+    lab = build()
+    lab.start()
+    lab.warehouse.stored[-1]["happened_at"] -= timedelta(seconds=100)
+    for partition in FIRST:  # a colleague cancels the moves with Kafka's tool
+        lab.kafka.reassign({partition: None})
+        lab.kafka.reassign({partition: BEFORE[partition]})
+    lab.process().execute()
+    assert lab.journal() == ["held", "throttled", "starting", "executed", "starting", "executed"]
+    lab.run(last=1)
+    [row] = [row for row in lab.warehouse.stored if row["event"] == claims.COPIED]
+    [seconds] = claims.copy_seconds(lab.warehouse.stored).values()
+    assert json.loads(row["result"])["measured_seconds"] == pytest.approx(seconds, abs=1.0)
+    assert seconds is not None
+    assert seconds >= 100
+
+
 def test_done_waves_are_skipped(build: Build) -> None:
     """A second run changes nothing."""
     lab = build()
