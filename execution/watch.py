@@ -111,7 +111,7 @@ class Watch:
     _next_step: float = 0.0
     _released: set[Copy] = field(default_factory=set)
     _is_first_look: bool = True
-    _could_start: bool = False  # whether all throttles were there at an earlier look
+    _skipped_start: bool = False  # whether an earlier look did not start what waits, because throttles were missing
     # What was in flight: partitions, or replicas that move inside their brokers.
     _seen: set[TopicPartition | Replica] = field(default_factory=set)
     _unexpected_reads: int = 0
@@ -162,9 +162,9 @@ class Watch:
         # A move that has just ended may look like this until all brokers know that it ended.
         was_held_back = any(state.holds_back for state in self._states)
         # A broker inside which nothing was started because it did not answer may answer now.
-        must_run = self._could_start and not self.step.max_moves_per_broker and not was_held_back and not wave.inside
-        self._could_start |= may_start
-        is_unexpected = bool(lost) or (waiting and not in_flight and must_run)
+        must_run = not self.step.max_moves_per_broker and not was_held_back and not wave.inside
+        self._skipped_start |= bool(waiting) and not may_start
+        is_unexpected = bool(lost) or (waiting and not in_flight and must_run and not self._skipped_start)
         self._unexpected_reads = self._unexpected_reads + 1 if is_unexpected else 0
         if self._unexpected_reads == READS:
             if lost:
@@ -175,6 +175,7 @@ class Watch:
             return False
         if waiting and not self._states[-1].holds_back:
             if may_start:
+                self._skipped_start = False
                 self._start(now)
             return False
         if self._states[-1].is_paused:
