@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from execution import claims
+from execution.in_charge import is_alive, on_other_host
 from execution.planned import Plan, Refused, describe_revocation, in_words
 from execution.tables import Warehouse
 from optimizer.units import human_bytes, human_time, listed, plural
@@ -104,13 +105,23 @@ def _notes(warehouse: Warehouse, plan: Plan) -> list[Mapping[str, str]]:
 def _describe_revoked(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:
     yield f"Revoked by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256}"
     approvers = listed(sorted({row["approved_by"] for row in plan.approvals}))
-    yield f"{approvers} had approved it. Its steps refuse now, except wave off, wave status and rollback."
+    yield (
+        f"{approvers} had approved it. Its steps refuse now, except wave off, wave status and rollback. A living run "
+        "ends after its current wave."
+    )
     last = claims.last_event(warehouse, plan.cluster_id)
     if last and claims.is_held_for(last, plan, last["wave"]):
         name = claims.wave_name(last["wave"])
-        also = " (add --on-failure cancel to stop its copies)" if last["wave"] > 0 else ""
         yield (
             f"{name[0].upper()}{name[1:]} still holds the cluster ({last['holder']}; {last['event']} at "
-            f"{in_words(last['happened_at'])}): copies that run go on. To end the wave: "
-            f"{claims.ending_command(last)}{also}"
+            f"{in_words(last['happened_at'])}): copies that run go on. To end the wave: {_ending(warehouse, last)}"
         )
+
+
+def _ending(warehouse: Warehouse, last: claims.Row) -> str:
+    """The command that ends the wave that holds a cluster; ``wave off`` ends no wave that a run executes."""
+    cluster_id = str(last["cluster_id"])
+    if is_alive(warehouse, cluster_id) or on_other_host(warehouse, cluster_id):
+        return f"./ballast cancel --cluster {cluster_id} (it stops the copies; the run that executes the wave ends)"
+    also = " (add --on-failure cancel to stop its copies)" if last["wave"] > 0 else ""
+    return f"{claims.ending_command(last)}{also}"

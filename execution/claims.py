@@ -7,14 +7,18 @@ result. So another process, on another host too, can finish or undo what a kille
 import getpass
 import os
 import random
+import re
+import shlex
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from execution.planned import Plan, Refused, in_words
 from execution.tables import Overtaken, Warehouse
+from optimizer.units import agree
 
 HELD, THROTTLED, STARTING, EXECUTED, COPIED = "held", "throttled", "starting", "executed", "copied"
 CANCELLING, CANCELLED, REMOVING, RELEASED = "cancelling", "cancelled", "removing", "released"
@@ -104,14 +108,51 @@ def ending_command(row: Row) -> str:
     return f"./ballast wave off --run-id {row['run_id']} --cluster {row['cluster_id']} --wave {row['wave']}"
 
 
-def check_free(row: Row | None, plan: Plan, wave: int) -> None:
-    """Raise ``Refused`` if another wave holds the cluster."""
+def continuing_command(rows: Iterable[Row], row: Row) -> str:
+    """The command that goes on with the wave of a row, or with the process of a row RUNNING.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        All rows of the cluster.
+    """
+    key, wave = f"--run-id {row['run_id']} --cluster {row['cluster_id']}", int(row["wave"])
+    since = int(row["number"]) if row["event"] == RUNNING else 0
+    rollbacks = [
+        _waves_and_name(each)
+        for (run_id, _, _), each in _in_order(rows)
+        if run_id == row["run_id"] and each["event"] == ROLLBACK and each["number"] > since
+    ]
+    of_wave = [(numbers, name) for numbers, name in rollbacks if wave == 0 or -wave in numbers]
+    if wave > 0 or (wave == 0 and not of_wave):
+        return f"./ballast run {key}"
+    numbers, name = of_wave[-1] if of_wave else ([-wave], "")
+    which = "--all" if len(numbers) > 1 else f"--wave {numbers[0]}"
+    return f"./ballast rollback {key} {which}{f' --by {shlex.quote(name)}' if name else ''}"
+
+
+def _waves_and_name(row: Row) -> tuple[list[int], str]:
+    """The waves of a row ROLLBACK, and who takes them back."""
+    names, _, name = str(row["result"]).partition(", by ")
+    return [int(number) for number in re.findall(r"\d+", names)], name
+
+
+def check_free(rows: Iterable[Row], plan: Plan, wave: int) -> None:
+    """Raise ``Refused`` if another wave holds the cluster.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        All rows of the cluster.
+    """
+    rows = list(rows)
+    row = _newest(rows)
     if row is not None and row["event"] != RELEASED and not is_held_for(row, plan, wave):
         since = f"{row['event']} at {row['happened_at']:%Y-%m-%d %H:%M} UTC"
+        going_on = f"To go on with it: {continuing_command(rows, row)}. " if row["wave"] < 0 else ""
         raise Refused(
             f"cluster {plan.cluster_id!r} is held by {wave_name(row['wave'])} of run {row['run_id']!r} "
-            f"({row['holder']}; {since}). "
-            f"To end that wave: {ending_command(row)}"
+            f"({row['holder']}; {since}). {going_on}To end that wave: {ending_command(row)}"
         )
 
 
@@ -138,24 +179,39 @@ def has_begun(warehouse: Warehouse, plan: Plan) -> bool:
     return bool(waves_executed(events(warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id)))
 
 
+def started_at(rows: Iterable[Row]) -> datetime | None:
+    """When the copies of a wave began: its first ``executed`` since it holds the cluster, and since the last cancel.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Rows of one wave, in order.
+    """
+    started: datetime | None = None
+    for row in rows:
+        if row["event"] in (HELD, CANCELLED):
+            started = None
+        elif row["event"] == EXECUTED and started is None:
+            started = row["happened_at"]
+    return started
+
+
 def copy_seconds(rows: Iterable[Row]) -> dict[WaveKey, float | None]:
     """Seconds from the start to ``copied`` for each wave that has ended and was never cancelled.
 
     None if the wave was released without ``copied``: by an earlier release, or before its copies were done. A second
     start after a release or a cancel copies only the rest, so it does not count. Rollbacks are no waves of the plan.
     """
-    started: dict[WaveKey, datetime] = {}
+    earlier = defaultdict[WaveKey, list[Row]](list)
     seconds: dict[WaveKey, float | None] = {}
     cancelled = set()
     for wave, row in _in_order(rows):
-        if row["event"] == EXECUTED:
-            started.setdefault(wave, row["happened_at"])
-        elif row["event"] == CANCELLED:
+        if row["event"] == CANCELLED:
             cancelled.add(wave)
-        elif row["event"] == COPIED and wave in started:
-            seconds.setdefault(wave, (row["happened_at"] - started[wave]).total_seconds())
-        elif row["event"] == RELEASED and wave in started:
-            seconds.setdefault(wave, None)
+        elif row["event"] in (COPIED, RELEASED) and (begun := started_at(earlier[wave])):
+            is_copied = row["event"] == COPIED
+            seconds.setdefault(wave, (row["happened_at"] - begun).total_seconds() if is_copied else None)
+        earlier[wave].append(row)
     return {wave: measured for wave, measured in seconds.items() if wave not in cancelled and wave[2] > 0}
 
 
@@ -186,9 +242,10 @@ def record_of_run(warehouse: Warehouse, plan: Plan, event: str, host: str) -> in
     return _append(warehouse, plan, 0, event, lambda _: True, result=host)
 
 
-def record_rollback(warehouse: Warehouse, plan: Plan, who: str) -> None:
+def record_rollback(warehouse: Warehouse, plan: Plan, waves: Sequence[int], by: str) -> None:
     """Add the row ROLLBACK: which waves are taken back, and by whom."""
-    _append(warehouse, plan, 0, ROLLBACK, lambda _: True, result=who)
+    text = f"{agree(len(waves), 'wave', 'waves')} {', '.join(map(str, waves))}, by {by}"
+    _append(warehouse, plan, 0, ROLLBACK, lambda _: True, result=text)
 
 
 def record_fix(warehouse: Warehouse, plan: Plan, wave: int, event: str, result: str) -> None:
@@ -219,7 +276,8 @@ def record(
 ) -> None:
     """Add a row for a wave.
 
-    Nothing is added if the wave holds the cluster and the event is HELD, or its newest row already has the event.
+    Nothing is added if the wave holds the cluster and the event is HELD, or its newest row already has the event with
+    this result.
 
     Raises
     ------
@@ -230,11 +288,19 @@ def record(
     """
 
     def is_due(rows: Iterable[Row]) -> bool:
+        rows = list(rows)
+        check_free(rows, plan, wave)
         last = _newest(rows)
-        check_free(last, plan, wave)
-        return not (last and is_held_for(last, plan, wave) and event in (HELD, last["event"]))
+        if last is None or not is_held_for(last, plan, wave):
+            return True
+        return event != HELD and (event, result) != (last["event"], last["result"])
 
     _append(warehouse, plan, wave, event, is_due, changes=changes, result=result)
+
+
+def record_throttled(warehouse: Warehouse, plan: Plan, wave: int, result: str | None) -> None:
+    """Add another row THROTTLED for a wave, if it still holds the cluster."""
+    _append(warehouse, plan, wave, THROTTLED, lambda rows: is_held_for(_newest(rows), plan, wave), result=result)
 
 
 def record_copied(warehouse: Warehouse, plan: Plan, wave: int, measured: Callable[[], str]) -> None:

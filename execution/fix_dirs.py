@@ -8,9 +8,9 @@ from execution.directories import Misplaced, describe_misplaced, in_words
 from execution.inside_moves import replica_name
 from execution.observed import Observed
 from execution.steps import Execution, StillMoving
-from execution.watch import CHECK_SECONDS, Patience, Stalled
+from execution.watch import CHECK_SECONDS, EveryMinute, Patience, Stalled
 from optimizer.errors import bullets
-from optimizer.units import human_bytes, human_time, plural
+from optimizer.units import clause, human_bytes, human_time, plural
 
 _GONE = "its topic was deleted, its directory failed, or somebody removed it"
 
@@ -102,6 +102,7 @@ def with_space(
 def _wait(step: Execution, moving: Sequence[Misplaced], patience: Patience) -> list[str]:
     """Wait until the replicas are in their planned directories; returns a line for each that exists no more."""
     last: tuple[int, int] | None = None
+    lines = EveryMinute(time.monotonic())
     while True:
         stored, at_seconds = step.admin.stored({one.replica[2] for one in moving}), time.monotonic()
         paths = stored.log_dirs
@@ -118,4 +119,6 @@ def _wait(step: Execution, moving: Sequence[Misplaced], patience: Patience) -> l
         if at_seconds - since >= patience.stall_seconds:
             idle = human_time(at_seconds - since)
             raise Stalled(f"{step.name}: no progress for {idle} of replicas that move inside their brokers:{names}")
+        if lines.is_due(at_seconds):
+            step.say(f"{step.name}: {clause(len(left), 'replica', 'moves', 'move')} inside their brokers")
         time.sleep(CHECK_SECONDS)

@@ -43,10 +43,10 @@ def on_other_host(warehouse: Warehouse, cluster_id: str) -> claims.Row | None:
 def check_no_other_host(warehouse: Warehouse, cluster_id: str) -> None:
     """Raise ``Busy`` if a process on another host may execute waves of the cluster."""
     if row := on_other_host(warehouse, cluster_id):
+        command = claims.continuing_command(claims.events(warehouse, cluster_id=cluster_id), row)
         raise Busy(
             f"it is in the journal for {row['holder']}, which executes waves of cluster {cluster_id!r} since "
-            f"{in_words(row['happened_at'])}. If you know that this process has ended, ./ballast run with --take-over "
-            "applies it"
+            f"{in_words(row['happened_at'])}. If you know that this process has ended, {command} --take-over applies it"
         )
 
 

@@ -1,7 +1,9 @@
-"""What a wave is about to change, as text for the column ``changes`` of ``executions``, and back."""
+"""What a wave changes, as text for the columns ``changes`` and ``result`` of ``executions``, and back."""
 
 import json
+from collections.abc import Collection, Iterable
 
+from execution import claims
 from execution.health import Baseline
 from execution.throttles import Entries, Entry
 from execution.wave import Wave
@@ -30,6 +32,17 @@ def entries_of(changes: str) -> Entries:
         (kind, name, config): Entry(before, wanted)
         for kind, name, config, before, wanted in json.loads(changes)["throttles"]
     }
+
+
+def never_set_of(brokers: Collection[int]) -> str | None:
+    """The result of a row THROTTLED: brokers whose rates were never set, because they were dead."""
+    return json.dumps({"never_set": sorted(brokers)}) if brokers else None
+
+
+def never_set(rows: Iterable[claims.Row]) -> frozenset[int]:
+    """The brokers of ``never_set_of``, from the rows of one hold in order; none if an earlier release began it."""
+    results = [row["result"] for row in rows if row["event"] == claims.THROTTLED]
+    return frozenset(json.loads(results[-1])["never_set"] if results and results[-1] else ())
 
 
 def stored_baseline(changes: str) -> Baseline | None:

@@ -22,8 +22,7 @@ def measured(warehouse: Warehouse, plan: Plan, wave: Wave, stored: Callable[[Col
     copies = {(*partition, broker) for partition in wave.after for broker in wave.targets(partition)}
     sizes = stored(sorted({broker for _, _, broker in copies})).size_bytes
     rows = warehouse.rows("waves", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave.number)
-    events = {row["event"]: row["happened_at"] for row in claims.since_hold(warehouse, plan, wave.number)}
-    begun = events.get(claims.EXECUTED)
+    begun = claims.started_at(claims.since_hold(warehouse, plan, wave.number))
     result = {
         "predicted_seconds": plan.wave_seconds.get(wave.number),
         "measured_seconds": round((datetime.now(tz=UTC) - begun).total_seconds(), 1) if begun else None,

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -275,8 +275,14 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
             f"{NAME} has format {manifest['format']}, but this release reads format {FORMAT}: "
             "use the release that made the plan, or plan again"
         )
-    rows = warehouse.rows("approvals", cluster_id=cluster_id, run_id=run_id, manifest_sha256=sha256)
-    return Plan(cluster_id, run_id, manifest, sha256, tuple(in_force(rows)), revocation(rows))
+    return with_approvals(warehouse, Plan(cluster_id, run_id, manifest, sha256, ()))
+
+
+def with_approvals(warehouse: Warehouse, plan: Plan) -> Plan:
+    """The plan with its approvals as the table has them now."""
+    sha256 = plan.manifest_sha256
+    rows = warehouse.rows("approvals", cluster_id=plan.cluster_id, run_id=plan.run_id, manifest_sha256=sha256)
+    return replace(plan, approvals=tuple(in_force(rows)), revocation=revocation(rows))
 
 
 def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:

@@ -52,8 +52,7 @@ def roll_back(
     undone = [rollback_of(waves[number - 1]) for number in sorted(chosen, reverse=True)]
     claims.check_not_overtaken(step.warehouse, step.plan)
     _check(step, waves, chosen, step.observe_settled())
-    names = ", ".join(str(-wave.number) for wave in undone)
-    claims.record_rollback(step.warehouse, step.plan, f"{agree(len(chosen), 'wave', 'waves')} {names}, by {by}")
+    claims.record_rollback(step.warehouse, step.plan, [-wave.number for wave in undone], by)
     _end_what_runs(step, waves, accept_owed=accept_owed)
     patience = Patience.of(limits.stall_seconds, limits.for_seconds)
     misplaced: list[str] = []

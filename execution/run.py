@@ -15,10 +15,10 @@ from execution.held import with_own_rates
 from execution.inside_moves import describe_moves
 from execution.may_start import check_may_start
 from execution.observed import Observed
-from execution.planned import Refused, in_words
+from execution.planned import Refused, in_words, with_approvals
 from execution.steps import Execution, Incomplete, Owed, StillMoving
 from execution.throttles import describe, to_set
-from execution.watch import CHECK_SECONDS, Patience, Stopped, Watch
+from execution.watch import CHECK_SECONDS, EveryMinute, Patience, Stopped, Watch
 from execution.wave import MoveState, Wave
 from optimizer.errors import bullets
 from optimizer.units import human_measured, human_time, plural
@@ -72,7 +72,7 @@ def run_waves(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
     Stalled
         When nothing gets on.
     Refused
-        When a wave may not start.
+        When a wave may not start, also because somebody has revoked the approval meanwhile.
     """
     patience = Patience.of(limits.stall_seconds, limits.for_seconds)
     baseline: Baseline | None = None
@@ -127,6 +127,8 @@ def execute_wave(step: Execution, limits: Limits, patience: Patience, *, accept_
     """
     step = replace(step, wave=with_own_rates(step.warehouse, step.plan, step.wave))
     if not step.is_held():
+        plan = with_approvals(step.warehouse, step.plan)
+        plan.check_approved(even_if_revoked=step.wave.is_rollback)
         if not step.wave.is_rollback:
             check_may_start(step.warehouse, step.plan, step.wave.number, limits.max_hours)
         _check_ends_in_time(step, limits.until)
@@ -153,12 +155,14 @@ def _free(step: Execution, patience: Patience, *, accept_owed: bool) -> None:
             step.say(line)
         said.add(line)
 
-    trying = replace(step, say=say_once)
+    trying, lines = replace(step, say=say_once), EveryMinute(begun)
     while True:
         try:
             trying.off(cancel=False, accept_owed=accept_owed)
         except Owed:
             at_seconds = time.monotonic()
+            if lines.is_due(at_seconds):
+                step.say(f"{step.name} waits for brokers that do not answer, to remove their rates")
             if at_seconds - begun >= patience.stall_seconds or patience.is_over(at_seconds):
                 raise
             time.sleep(_OWED_SECONDS)
@@ -177,21 +181,22 @@ def wait_until_well(step: Execution, patience: Patience, baseline: Baseline | No
     Raises
     ------
     StillMoving
-        When the time is over.
+        When the time is over, also if the cluster is well.
     Refused
         When the cluster is not well after the time that copies may stand still.
     """
-    begun, said = time.monotonic(), False
+    begun, every_minute = time.monotonic(), EveryMinute()
     while lines := _not_well(step, baseline):
         at_seconds = time.monotonic()
         if patience.is_over(at_seconds):
             raise StillMoving(f"{step.name} is not started: {lines[0]}")
         if at_seconds - begun >= patience.stall_seconds:
             raise Refused(*lines)
-        if not said:
+        if every_minute.is_due(at_seconds):
             step.say(f"{step.name} waits: {lines[0]}")
-        said = True
         time.sleep(CHECK_SECONDS)
+    if patience.is_over(time.monotonic()):
+        raise StillMoving(f"{step.name} is not started: the time of this command is over")
 
 
 def _not_well(step: Execution, baseline: Baseline | None) -> list[str]:

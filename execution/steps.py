@@ -14,7 +14,7 @@ from execution.directories import Misplaced, announce, misplaced, report_misplac
 from execution.election import Elected, elect, not_led
 from execution.health import Baseline, Sign, baseline_of, full_directories
 from execution.inside_moves import move_inside
-from execution.journal import changes_of, entries_of, stored_baseline
+from execution.journal import changes_of, entries_of, never_set, never_set_of, stored_baseline
 from execution.kafka_tools import KafkaTools
 from execution.lock_files import path_of
 from execution.measured import measured
@@ -29,7 +29,7 @@ from execution.wanted import SLOW, Wanted, history, own_rates
 from execution.wave import MoveState, Wave, replica_lists
 from optimizer import locks
 from optimizer.errors import BallastError, bullets
-from optimizer.units import agree, plural
+from optimizer.units import agree, first_of, plural
 
 _REMOVED = "somebody removed throttles"
 # Brokers need a moment to agree that a move has ended: an unexpected state must be read 3 times, 1 s apart.
@@ -146,9 +146,13 @@ class Execution:
             for line in risks:
                 self.say(f"accepted: {line}")
             changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
+            is_new = not self.is_held()
             self.record(claims.HELD, changes=changes, result="; ".join(risks) or None)
+            self.note_returned(now)
             self._set_throttles(now)
-            self.record(claims.THROTTLED)
+            # A killed step may have set rates that it did not record.
+            dead = self.wave.throttled_brokers - now.alive if is_new else self.never_set()
+            self.record(claims.THROTTLED, result=never_set_of(dead))
             self.say(f"the throttles of {self.name} are set")
 
     def execute(self) -> None:
@@ -170,9 +174,7 @@ class Execution:
             if problems := self._problems(now):
                 raise Refused(*problems)
             if missing := self.wave.missing_throttles(now):
-                raise Refused(
-                    *(f"not set: {throttle}" for throttle in missing), f"run the step throttle of {self.name} first"
-                )
+                raise Refused(f"not set: {first_of(missing)}", f"run the step throttle of {self.name} first")
             if full := preflight.without_room(self.wave, now, self.ends(now), self.disk_headroom):
                 raise Refused(*full)
             self.say_skips(now)
@@ -319,9 +321,10 @@ class Execution:
                 raise StillMoving(f"{self.name}: copies still run, so the throttles stay: {names}")
             if self.is_held():
                 self.record(claims.REMOVING)
-            left = self._remove_throttles(self._entries(journal), accept_owed=accept_owed)
+            left = self._remove_throttles(journal, accept_owed=accept_owed)
             now = self.observe_settled()
             if self.wave.moving(now, of_dead=False):
+                self.note_returned(now)
                 self._set_throttles(now)
                 raise StillMoving(
                     f"{self.name} was started while this step ran, so its throttles are set again: "
@@ -483,6 +486,16 @@ class Execution:
         """What operators have wanted since the wave holds the cluster, the newest last; the first is the plan's."""
         return history(claims.since_hold(self.warehouse, self.plan, self.wave.number), claims.WANTED)
 
+    def never_set(self) -> frozenset[int]:
+        """Brokers whose rates this wave has never set, because they were dead."""
+        return never_set(claims.since_hold(self.warehouse, self.plan, self.wave.number))
+
+    def note_returned(self, now: Observed) -> None:
+        """Record which of the brokers whose rates were never set are alive: from now on they may have them."""
+        dead = self.never_set()
+        if dead & now.alive:
+            claims.record_throttled(self.warehouse, self.plan, self.wave.number, never_set_of(dead - now.alive))
+
     def _last(self) -> claims.Row | None:
         return claims.last_event(self.warehouse, self.plan.cluster_id)
 
@@ -499,16 +512,16 @@ class Execution:
         return claims.is_held_for(self._last(), self.plan, self.wave.number)
 
     def _check_free(self) -> None:
-        claims.check_free(self._last(), self.plan, self.wave.number)
+        rows = claims.events(self.warehouse, cluster_id=self.plan.cluster_id)
+        claims.check_free(rows, self.plan, self.wave.number)
 
     def record(self, event: str, *, changes: str | None = None, result: str | None = None) -> None:
         """Add a row to the journal."""
         claims.record(self.warehouse, self.plan, self.wave.number, event, changes=changes, result=result)
 
     def _check_held(self) -> None:
-        last = self._last()
-        claims.check_free(last, self.plan, self.wave.number)
-        if not claims.is_held_for(last, self.plan, self.wave.number):
+        self._check_free()
+        if not self.is_held():
             raise Refused(f"{self.name} does not hold the cluster: run its step throttle first")
 
     def cancel(self, *, is_unfinished: bool = False) -> None:
@@ -545,7 +558,7 @@ class Execution:
             raise BallastError(f"some throttles are not set, run the step again:{bullets(refused)}")
         gone = [key for key in sorted(self.wave.throttles) if not now.exists(*key[:2])]
         if gone:
-            names = ", ".join(dict.fromkeys(" ".join(key[:2]) for key in gone))
+            names = first_of(list(dict.fromkeys(" ".join(key[:2]) for key in gone)))
             self.say(f"throttles of dead brokers and deleted topics are not set: {names}")
 
     def ends(self, now: Observed) -> Stored:
@@ -595,22 +608,24 @@ class Execution:
         """
         now = self.observe(wave)
         if absent := wave.absent_throttles(now):
-            names = "; ".join(describe(key, wave.throttles[key]) for key in absent)
+            names = first_of([describe(key, wave.throttles[key]) for key in absent])
             self.say(f"{why}, they are set again: {names}")
+            self.note_returned(now)
             entries = {key: Entry(None, wave.throttles[key]) for key in absent}
             refused = set_throttles(self.admin, entries, now)
             if refused and not is_watched:
                 raise BallastError(f"throttles are missing, run the step again:{bullets(refused)}")
-            for line in refused:
-                self.say(f"not set yet: {line}")
+            if refused:
+                self.say(f"not set yet: {first_of(refused)}")
 
     def raise_unfinished(self, by_state: Mapping[MoveState, list[TopicPartition]]) -> NoReturn:
         """Raise ``Refused``: nothing moves, but partitions are not done."""
         raise Refused(*preflight.unfinished_lines(by_state, strict=self.is_strict))
 
-    def _remove_throttles(self, entries: Entries, *, accept_owed: bool) -> Sequence[str]:
+    def _remove_throttles(self, journal: Sequence[claims.Row], *, accept_owed: bool) -> Sequence[str]:
         """Remove the wave's own throttles; returns the lines about those that somebody else has changed."""
-        left: Left = remove_throttles(self.admin, entries, lambda: self.observe(self.wave))
+        entries, unset = self._entries(journal), never_set(journal)
+        left: Left = remove_throttles(self.admin, entries, lambda: self.observe(self.wave), never_set=unset)
         for line in left.foreign:
             self.say(f"left: {line}")
         for line in left.owed:
@@ -618,7 +633,14 @@ class Execution:
         if left.refused or (left.owed and not accept_owed):
             lines = [*left.refused, *(f"owed: {line}" for line in left.owed)]
             command = "command" if self.wave.is_rollback else "step off"
-            remedy = f"run the {command} again" + (" when the brokers are back" if left.owed else "")
-            message = f"some throttles of {self.name} are not removed: {remedy}{bullets(lines)}"
+            when = f" when the brokers are back{self._accepting()}" if left.owed else ""
+            message = f"some throttles of {self.name} are not removed: run the {command} again{when}{bullets(lines)}"
             raise BallastError(message) if left.refused else Owed(message)
         return left.foreign
+
+    def _accepting(self) -> str:
+        """How to go on if brokers that keep a rate never come back."""
+        if self.wave.is_rollback:
+            return ", or with --accept-owed if they never come back"
+        key = f"--run-id {self.plan.run_id} --cluster {self.plan.cluster_id} --wave {self.wave.number}"
+        return f"; if they never come back: ./ballast wave off {key} --accept-owed"

@@ -22,7 +22,7 @@ class Left:
     foreign : tuple of str
         Entries that somebody else has changed.
     owed : tuple of str
-        Rates of brokers that do not answer.
+        Rates of brokers that do not answer, and that may have them.
     refused : tuple of str
         Entries that Kafka did not change, with the reason.
     """
@@ -48,8 +48,16 @@ def set_throttles(admin: Admin, entries: Entries, now: Observed) -> list[str]:
     return [f"{describe(key, there[key].wanted)}: {reason}" for key, reason in sorted(reasons.items())]
 
 
-def remove_throttles(admin: Admin, entries: Entries, observe: Callable[[], Observed]) -> Left:
-    """Restore what was there before the wave, in all entries that are still the wave's own."""
+def remove_throttles(
+    admin: Admin, entries: Entries, observe: Callable[[], Observed], *, never_set: Collection[int] = ()
+) -> Left:
+    """Restore what was there before the wave, in all entries that are still the wave's own.
+
+    Parameters
+    ----------
+    never_set : collection of int
+        Brokers that the wave never gave a rate: they owe nothing.
+    """
     refused: dict[Throttle, str] = {}
     after = observe()
     for _ in range(_ROUNDS):
@@ -63,7 +71,7 @@ def remove_throttles(admin: Admin, entries: Entries, observe: Callable[[], Obser
         remaining = to_remove(known, after.throttles).changes
         if not remaining.keys() - removal.changes.keys():
             break
-    owed = [key for key in entries if key[0] == "brokers" and key not in known]
+    owed = [key for key in entries if key[0] == "brokers" and key not in known and int(key[1]) not in never_set]
     reasons = {key: refused.get(key, "it is still set") for key in remaining}
     return Left(
         foreign=removal.left,

@@ -9,7 +9,7 @@ from execution.directories import Misplaced, describe_misplaced, misplaced
 from execution.held import with_own_rates
 from execution.inside import Place
 from execution.observed import Observed, Stored, Throttle, TopicPartition
-from execution.planned import Plan, in_words
+from execution.planned import Plan, describe_revocation, in_words
 from execution.steps import Incomplete, StillMoving
 from execution.stored_snapshot import Snapshot
 from execution.tables import Warehouse
@@ -52,6 +52,8 @@ class Verification:
         Replicas in other directories than planned, of partitions that are done; None if their directories are unknown.
     holder : str or None
         The wave that holds the cluster.
+    revoked : str or None
+        Who revoked the approval of the plan, and when, if nobody has approved it since.
     throttles_left : mapping of wave to throttles
         Throttles of the plan that are set although no wave holds the cluster.
     foreign_throttles : list of str
@@ -76,6 +78,7 @@ class Verification:
     not_led: int
     misplaced: list[Misplaced] | None
     holder: str | None
+    revoked: str | None
     throttles_left: Mapping[int, list[str]]
     foreign_throttles: list[str]
     throttles_unknown: str | None
@@ -114,6 +117,8 @@ class Verification:
         yield from describe_misplaced(self.misplaced or ())
         if self.holder:
             yield self.holder
+        if self.revoked:
+            yield self.revoked
         for wave, throttles in self.throttles_left.items():
             names = first_of(throttles)
             yield f"throttles of wave {wave} are set, but no wave holds the cluster: {len(throttles)} ({names})"
@@ -190,8 +195,10 @@ def verify(
         over = [number for number in left if number not in unfinished]
         fix = " --fix-dirs" if wrong else ""
         runs = [f"./ballast run {key}{fix}"] if unfinished or own is not None or not_led_count or wrong else []
-        if own is not None and own < 0:
-            runs = [f"./ballast rollback {key} --wave {-own}"]
+        if runs and plan.revocation:
+            runs = [f"./ballast approve {key}", *runs]
+        if holder and own is not None and own < 0:  # it needs no approval in force
+            runs = [claims.continuing_command(claims.events(warehouse, cluster_id=plan.cluster_id), holder)]
         to_do = [*_offs(key, over), *runs]
         conclusion = GO_ON if to_do else DONE
     return Verification(
@@ -205,6 +212,7 @@ def verify(
         not_led=not_led_count,
         misplaced=wrong,
         holder=claims.describe_holder(holder) if holder else None,
+        revoked=describe_revocation(plan.revocation) if plan.revocation else None,
         throttles_left=left,
         foreign_throttles=_foreign(waves, now) if are_compared else [],
         throttles_unknown=_unknown(snapshot, are_compared=are_compared),
@@ -283,6 +291,8 @@ def _endings(plan: Plan, own: int | None, now: Observed) -> list[str]:
     """How to end what moves now: a new plan needs a cluster at rest."""
     if own is not None:
         cancel = f"./ballast cancel --cluster {plan.cluster_id}"
+        if plan.revocation and own > 0:
+            return [f"cancel {claims.wave_name(own)} with {cancel}"]
         command = "./ballast run" if own > 0 else "./ballast rollback"
         return [f"let {claims.wave_name(own)} end with {command}, or cancel it with {cancel}"]
     moving = len(now.in_flight)

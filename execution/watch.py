@@ -9,16 +9,17 @@ from execution import claims, preflight
 from execution.describe import describe_state
 from execution.guard import Guard
 from execution.inside import Place
+from execution.journal import never_set
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.planned import Refused
 from execution.progress import Copy, CopySize, Gauge, running_copies, waiting_bytes
 from execution.steering import is_there, steer
 from execution.steps import READS, Execution, StillMoving
-from execution.throttles import follower_elements, shortened
+from execution.throttles import elements_of, follower_elements, shortened
 from execution.wanted import CANCEL, HOLD, SLOW, STEP_SECONDS, STOP, Wanted, history, own_rates, rates
 from execution.wave import MoveState
 from optimizer.errors import BallastError, bullets
-from optimizer.kafka.throttle import FOLLOWER_REPLICAS
+from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from optimizer.units import human_bytes, human_rate, human_time
 
 CHECK_SECONDS = 2.0  # seconds between two looks; a look costs a broker one answer of some kilobytes
@@ -70,12 +71,33 @@ class Patience:
 
 
 @dataclass
+class EveryMinute:
+    """When a line is due: at once, and then a minute after each line.
+
+    So a command whose output nobody reads any more ends within a minute: it cannot write its next line.
+
+    Parameters
+    ----------
+    last_seconds : float or None
+        When the last line was written, on the clock ``time.monotonic``.
+    """
+
+    last_seconds: float | None = None
+
+    def is_due(self, at_seconds: float) -> bool:
+        """Whether a line is due; then it is written now."""
+        if self.last_seconds is not None and at_seconds - self.last_seconds < _LINE_SECONDS:
+            return False
+        self.last_seconds = at_seconds
+        return True
+
+
+@dataclass
 class Watch:
     """One wave that is watched until its partitions are done or skipped.
 
-    Clocks are those of ``time.monotonic``: ``_next_step`` is when a rate may be raised again, ``_next_line`` when the
-    next line is due. ``_unexpected_reads`` counts reads in a row whose state is unexpected. ``_version`` is that of the
-    journal when the wanted states were read.
+    ``_next_step`` is when a rate may be raised again, on the clock ``time.monotonic``. ``_unexpected_reads`` counts
+    reads in a row whose state is unexpected. ``_version`` is that of the journal when the wanted states were read.
     """
 
     step: Execution
@@ -84,13 +106,16 @@ class Watch:
     _states: list[Wanted] = field(default_factory=lambda: [Wanted()])
     _version: int = -1
     _is_executed: bool = False  # whether the step execute has ended, by the journal
+    _never_set: frozenset[int] = frozenset()  # brokers whose rates were never set, by the journal
     _rates: dict[Throttle, str] = field(default_factory=dict)  # as the wave last had them
     _next_step: float = 0.0
     _released: set[Copy] = field(default_factory=set)
+    _is_first_look: bool = True
+    _skipped_start: bool = False  # whether an earlier look did not start what waits, because throttles were missing
     # What was in flight: partitions, or replicas that move inside their brokers.
     _seen: set[TopicPartition | Replica] = field(default_factory=set)
     _unexpected_reads: int = 0
-    _next_line: float = 0.0
+    _lines: EveryMinute = field(default_factory=EveryMinute)
     _guard: Guard = field(init=False)
 
     def to_the_end(self) -> None:
@@ -138,7 +163,8 @@ class Watch:
         was_held_back = any(state.holds_back for state in self._states)
         # A broker inside which nothing was started because it did not answer may answer now.
         must_run = not self.step.max_moves_per_broker and not was_held_back and not wave.inside
-        is_unexpected = bool(lost) or (waiting and not in_flight and must_run)
+        self._skipped_start |= bool(waiting) and not may_start
+        is_unexpected = bool(lost) or (waiting and not in_flight and must_run and not self._skipped_start)
         self._unexpected_reads = self._unexpected_reads + 1 if is_unexpected else 0
         if self._unexpected_reads == READS:
             if lost:
@@ -149,6 +175,7 @@ class Watch:
             return False
         if waiting and not self._states[-1].holds_back:
             if may_start:
+                self._skipped_start = False
                 self._start(now)
             return False
         if self._states[-1].is_paused:
@@ -218,9 +245,13 @@ class Watch:
             rows = claims.since_hold(step.warehouse, step.plan, step.wave.number)
             self._states = history(rows, claims.WANTED)
             self._is_executed = any(row["event"] == claims.EXECUTED for row in rows)
+            self._never_set = never_set(rows)
             for before, state in pairwise(self._states[known - 1 :]):
                 if replace(state, pressure=before.pressure, because=before.because) != before:
                     step.say(f"{step.name}: wanted is now {state.to_json()}")
+        if self._never_set & now.alive:
+            with step.changing():
+                step.note_returned(now)
         if self._states[-1].ending == CANCEL:
             with step.changing():
                 step.cancel()
@@ -249,6 +280,7 @@ class Watch:
             for copy, size in copies.items()
             if size.left_bytes <= max(LAST_STRETCH_BYTES, 2 * self.gauge.last_gain_bytes(copy))
         }
+        near |= self._released_before(now, copies)
         near |= {(*partition, broker) for partition in done for broker in wave.added(partition)}
         before = {
             key[1]: value.split(",") for key, value in wave.previous_throttles.items() if key[2] == FOLLOWER_REPLICAS
@@ -256,6 +288,26 @@ class Watch:
         due = {copy for copy in near if f"{copy[1]}:{copy[2]}" not in before.get(copy[0], ())}
         self._released |= due
         return due
+
+    def _released_before(self, now: Observed, copies: Mapping[Copy, CopySize]) -> set[Copy]:
+        """At the first look: copies that an earlier process has released, as they are in no list and little is left.
+
+        Little is what they copy in two looks at the highest rate of their broker, because their gain is unknown.
+        """
+        if not self._is_first_look:
+            return set()
+        self._is_first_look = False
+        result = set()
+        for (topic, number, broker), size in copies.items() if self._is_executed else ():
+            is_listed = f"{number}:{broker}" in elements_of(now.throttles.get(("topics", topic, FOLLOWER_REPLICAS)))
+            if not is_listed and size.left_bytes <= 2 * CHECK_SECONDS * self._most_bytes_per_s(broker):
+                result.add((topic, number, broker))
+        return result
+
+    def _most_bytes_per_s(self, broker: int) -> int:
+        """The highest rate of a follower since the wave holds the cluster."""
+        key = "brokers", str(broker), FOLLOWER_RATE
+        return max(rates(self.step.wave, state).get(key, 0) for state in self._states)
 
     def _keep_throttles(self, now: Observed) -> bool:
         """Set throttles again that somebody has removed; whether all were there."""
@@ -279,8 +331,7 @@ class Watch:
                 self.step.admin.alter(changes)
 
     def _say(self, now: Observed, copies: Mapping[Copy, CopySize], stored: Stored, at_seconds: float) -> None:
-        if at_seconds >= self._next_line:
-            self._next_line = at_seconds + _LINE_SECONDS
+        if self._lines.is_due(at_seconds):
             left = sum(size.left_bytes for size in copies.values()) + waiting_bytes(self.step.wave, now, stored)
             rate = self.gauge.rate_bytes_per_s
             pace = f", {human_rate(rate)}, about {human_time(left / rate)} more" if rate else ""

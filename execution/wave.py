@@ -203,11 +203,15 @@ class Wave:
         """
         return [key for key in self.unset(now) if key not in now.throttles or is_list(key)]
 
+    @property
+    def throttled_brokers(self) -> frozenset[int]:
+        """Brokers that have rates of this wave."""
+        return frozenset(int(name) for kind, name, _ in self.throttles if kind == "brokers")
+
     def silent_brokers(self, now: Observed) -> frozenset[int]:
         """Brokers without an answer that have replicas or throttles of this wave."""
-        throttled = {int(name) for kind, name, _ in self.throttles if kind == "brokers"}
         brokers = {broker for partition in self.after for broker in self.needed(partition)}
-        return now.silent & (throttled | brokers)
+        return now.silent & self.throttled_brokers.union(brokers)
 
     def needed(self, partition: TopicPartition) -> Collection[int]:
         """The brokers that must be alive to move a partition: its planned replicas, or those inside which it moves."""

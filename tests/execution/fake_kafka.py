@@ -272,12 +272,13 @@ class FakeKafka:
 
 @dataclass
 class MemoryWarehouse:
-    """The table ``executions`` in memory, and the waves of a plan."""
+    """The table ``executions`` in memory, and the waves and approvals of a plan."""
 
     folder: Path
     kills: Kills
     stored: list[dict[str, Any]] = field(default_factory=list)
     waves: list[dict[str, Any]] = field(default_factory=list)
+    approvals: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def path(self) -> str:
@@ -291,7 +292,7 @@ class MemoryWarehouse:
 
     def rows(self, table: str, **equal: Any) -> list[dict[str, Any]]:
         """Rows with these values."""
-        stored = {"executions": self.stored, "waves": self.waves}[table]
+        stored = {"executions": self.stored, "waves": self.waves, "approvals": self.approvals}[table]
         return [row for row in stored if all(row[name] == value for name, value in equal.items())]
 
     def table(self, table: str, *, columns: Sequence[str], version: int | None, **equal: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ class Lab:
         self.warehouse.waves = [
             {"cluster_id": CLUSTER, "run_id": RUN, "wave": wave.number, "moved_bytes": 2 * SIZE} for wave in self.waves
         ]
+        self.approve(by="ann")
         self.history: list[tuple[float, dict[Throttle, str]]] = []
 
     def pass_time(self, seconds: float) -> None:
@@ -136,6 +138,7 @@ class Lab:
         disk_headroom: float = 0.0,
         any_dir: bool = False,
         fix_dirs: bool = False,
+        accepts_risk: bool = False,
         **limits: Any,
     ) -> None:
         """Execute the waves, as a process that is in charge."""
@@ -144,7 +147,16 @@ class Lab:
         with in_charge(self.warehouse, self.plan, take_over=False) as check:
             step = replace(self.process(), wave=waves[-1], earlier=waves[:-1], is_strict=is_strict)
             step = replace(step, disk_headroom=disk_headroom, any_dir=any_dir, fix_dirs=fix_dirs)
+            step = replace(step, accepts_risk=accepts_risk)
             run_waves(replace(step, check_in_charge=check, plan=plan or self.plan), waves, until)
+
+    def approve(self, *, by: str, is_revocation: bool = False) -> None:
+        """Somebody approves the plan, or revokes that."""
+        keys = {"cluster_id": CLUSTER, "run_id": RUN, "manifest_sha256": self.plan.manifest_sha256}
+        at = datetime.now(tz=UTC)
+        self.warehouse.approvals.append(
+            {**keys, "approved_by": by, "approved_at": at, "is_revocation": is_revocation or None}
+        )
 
     def want(self, **wanted: Any) -> None:
         """Write what an operator wants to the journal."""

@@ -422,3 +422,4 @@ def test_moves_that_do_not_end_are_named(
     assert str(raised.value) == f"{error}{names}"
     seconds = lab.clock.seconds - begun
     assert seconds == patience.get("for_seconds", 36.0 + 60.0)
+    assert lab.lines.count("wave 1 of 2: 2 replicas move inside their brokers") == (seconds > 60)

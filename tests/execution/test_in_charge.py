@@ -1,5 +1,6 @@
 """One process executes the waves of a cluster at a time."""
 
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from execution import claims
-from execution.in_charge import Busy, in_charge, is_alive, on_other_host
+from execution.in_charge import Busy, check_no_other_host, in_charge, is_alive, on_other_host
 from execution.lock_files import path_of
 from execution.planned import Plan
 from execution.wave import Wave
@@ -139,3 +140,17 @@ def test_a_lock_that_is_held_means_alive(hosts: Hosts) -> None:
         assert is_held
         assert is_alive(a, "c")
         assert not is_alive(a, "d")
+
+
+@pytest.mark.parametrize(("waves", "command"), [([], "run"), ([2, 1], "rollback"), ([1], "rollback")])
+def test_the_command_of_another_host_is_named(hosts: Hosts, waves: list[int], command: str) -> None:
+    """The run or the rollback that was killed there, for a person who gives --take-over; earlier rollbacks are over."""
+    a = hosts.on("a")
+    claims.record_rollback(a, hosts.plan, [2, 1], "eve")
+    claims.record_of_run(a, hosts.plan, claims.RUNNING, "a")
+    if waves:
+        claims.record_rollback(a, hosts.plan, waves, "ann")
+    options = {0: "", 1: " --wave 1 --by ann", 2: " --all --by ann"}[len(waves)]
+    end = f"has ended, ./ballast {command} --run-id r --cluster c{options} --take-over applies it"
+    with pytest.raises(Busy, match=f"{re.escape(end)}$"):
+        check_no_other_host(hosts.on("b"), "c")

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 import schemas
 from execution import claims
 from execution.approvals import in_force, revocation
+from execution.in_charge import in_charge
 from execution.planned import Refused, in_words
 from tests.execution.test_cli import Commands, Ended
 from tests.execution.warehouse import CLUSTER, RUN, load_plan, usual_plan, write_plan
@@ -68,7 +69,8 @@ def test_a_revocation_is_printed_and_stored(commands: Commands) -> None:
     assert commands.run("revoke", "--by", "eve", "--manifest", sha256[:8]) == Ended(
         0,
         f"Revoked by eve: run r, cluster c, manifest {sha256}\n"
-        "ann and bob had approved it. Its steps refuse now, except wave off, wave status and rollback.\n",
+        "ann and bob had approved it. Its steps refuse now, except wave off, wave status and rollback. A living run "
+        "ends after its current wave.\n",
         "",
     )
     newest = max(commands.warehouse.rows("approvals"), key=lambda stored: stored["approved_at"])
@@ -115,6 +117,23 @@ def test_a_wave_that_holds_the_cluster_is_named(commands: Commands, event: str) 
     ]
     with pytest.raises(Refused, match="revoked the approval"):
         load_plan(commands.warehouse).check_approved()
+
+
+@pytest.mark.parametrize("where", ["this host", "another host"])
+def test_a_wave_that_a_run_executes_is_cancelled(commands: Commands, where: str) -> None:
+    """The output names the command for it: ``wave off`` ends no wave that a process executes."""
+    commands.run("approve")
+    plan = load_plan(commands.warehouse)
+    claims.record(commands.warehouse, plan, 1, claims.EXECUTED)
+    if where == "this host":
+        with in_charge(commands.warehouse, plan, take_over=False):
+            out = commands.run("revoke").out
+    else:
+        claims.record_of_run(commands.warehouse, plan, claims.RUNNING, "another")
+        out = commands.run("revoke").out
+    assert out.splitlines()[1].endswith(" A living run ends after its current wave.")
+    command = "./ballast cancel --cluster c (it stops the copies; the run that executes the wave ends)"
+    assert out.splitlines()[2].endswith(f": copies that run go on. To end the wave: {command}")
 
 
 @pytest.mark.parametrize("case", ["released", "of another run"])

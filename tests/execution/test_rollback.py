@@ -1,5 +1,6 @@
 """Waves that are taken back, on a fake cluster with a fake clock."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -55,6 +56,28 @@ def test_a_plan_goes_back(build: Build) -> None:
     assert lab.warehouse.stored[begun + 1]["result"] == "waves 2, 1, by ann"
     assert claims.waves_executed(lab.warehouse.stored) == set()
     assert all(wave[2] > 0 for wave in claims.copy_seconds(lab.warehouse.stored))
+
+
+def test_a_revoked_approval_stops_no_rollback(build: Build) -> None:
+    """Whenever somebody revokes it."""
+    lab = build()
+    lab.run()
+    del lab.sizes["u", 0, 1], lab.sizes["t", 0, 2], lab.sizes["t", 1, 1]
+    lab.approve(by="eve", is_revocation=True)
+    take_back(lab)
+    assert lab.kafka.replicas == BEFORE
+
+
+def test_a_rollback_begins_no_wave_when_the_time_is_over(build: Build) -> None:
+    """The same command takes back the rest."""
+    lab = build()
+    lab.run()
+    del lab.sizes["u", 0, 1], lab.sizes["t", 0, 2], lab.sizes["t", 1, 1]
+    with pytest.raises(StillMoving, match=r"^the rollback of wave 1 of 2 is not started: the time of this command is"):
+        take_back(lab, for_seconds=11)
+    assert lab.kafka.replicas == {**AFTER, ("u", 0): BEFORE["u", 0]}
+    take_back(lab)
+    assert lab.kafka.replicas == BEFORE
 
 
 def test_a_rollback_has_its_own_throttles(build: Build) -> None:
@@ -167,6 +190,21 @@ def test_a_rollback_that_is_interrupted_goes_on(build: Build) -> None:
     take_back(lab, 2)
     assert lab.kafka.replicas["u", 0] == BEFORE["u", 0]
     assert events(lab, -2) == [*WAVE, "electing", "elected"]
+
+
+def test_a_wave_waits_for_a_rollback_that_was_killed(build: Build) -> None:
+    """The message has the command that goes on, and the one that ends it."""
+    lab = build(rate_bytes_per_s=MB)
+    lab.run()
+    del lab.sizes["u", 0, 1]
+    with pytest.raises(StillMoving):
+        take_back(lab, for_seconds=20)
+    going_on = "./ballast rollback --run-id r --cluster c --all --by ann"
+    ends = f"To go on with it: {going_on}. To end that wave: ./ballast cancel --cluster c"
+    with pytest.raises(Refused, match=f"{re.escape(ends)}$"):
+        take_back(lab, 1)
+    with pytest.raises(Refused, match=f"{re.escape(ends)}$"):
+        lab.process(1).throttle()
 
 
 def test_a_rollback_can_be_killed_at_every_call(build: Build) -> None:

@@ -1,6 +1,9 @@
 """All waves of a plan, one after the other."""
 
+import json
+import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +18,8 @@ from execution.steps import Incomplete, Owed, StillMoving
 from execution.wanted import CANCEL
 from execution.watch import Stalled, Stopped
 from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE
-from tests.execution.lab import AFTER, BEFORE, LIMITS, MB, Build, Lab
+from tests.execution.fake_kafka import Killed
+from tests.execution.lab import AFTER, BEFORE, FIRST, LIMITS, MB, RATE, Build, Lab
 
 WAVE = ["held", "throttled", "starting", "executed", "copied", "removing", "released"]
 WHOLE = ["running", *WAVE, *WAVE, "electing", "elected", "ended"]
@@ -41,6 +45,24 @@ def test_waves_are_executed_in_order(build: Build) -> None:
         at = lab.lines.index(f"wave {number} of 2 is copied: 30 s predicted, 0 s measured")
         assert lab.lines[at + 1] == f"the throttles of wave {number} of 2 are removed, the cluster is free"
     assert lab.lines[-1] == "the first replica leads each partition of the plan (0 elected)"
+
+
+def test_a_second_start_changes_no_measured_time(build: Build) -> None:
+    """The journal and ``show`` have the same figure, from the first start."""
+    lab = build()
+    lab.start()
+    lab.warehouse.stored[-1]["happened_at"] -= timedelta(seconds=100)
+    for partition in FIRST:  # a colleague cancels the moves with Kafka's tool
+        lab.kafka.reassign({partition: None})
+        lab.kafka.reassign({partition: BEFORE[partition]})
+    lab.process().execute()
+    assert lab.journal() == ["held", "throttled", "starting", "executed", "starting", "executed"]
+    lab.run(last=1)
+    [row] = [row for row in lab.warehouse.stored if row["event"] == claims.COPIED]
+    [seconds] = claims.copy_seconds(lab.warehouse.stored).values()
+    assert json.loads(row["result"])["measured_seconds"] == pytest.approx(seconds, abs=1.0)
+    assert seconds is not None
+    assert seconds >= 100
 
 
 def test_done_waves_are_skipped(build: Build) -> None:
@@ -138,6 +160,16 @@ def test_the_time_of_a_command_is_limited(build: Build) -> None:
     assert lab.kafka.throttles == {}
 
 
+def test_no_wave_begins_when_the_time_is_over(build: Build) -> None:
+    """The first wave has ended in the last second of the command; the next command begins the second one."""
+    lab = build()
+    with pytest.raises(StillMoving, match=r"^wave 2 of 2 is not started: the time of this command is over$"):
+        lab.run(for_seconds=11.0)
+    assert lab.journal() == ["running", *WAVE, "ended"]
+    lab.run(for_seconds=11.0)
+    assert lab.kafka.replicas == AFTER
+
+
 def expired(lab: Lab) -> Any:
     """The plan, after its time."""
     return replace(lab.plan, manifest={**lab.plan.manifest, "valid_until": "2026-11-02T00:00:00+00:00"})
@@ -151,6 +183,20 @@ def test_an_expired_plan_is_not_begun(build: Build) -> None:
     assert lab.kafka.replicas == BEFORE
     lab.run(last=1)
     lab.run(plan=expired(lab))
+    assert lab.kafka.replicas == AFTER
+
+
+def test_a_revoked_approval_ends_a_run_after_its_wave(build: Build) -> None:
+    """The wave goes on to its end; the next one is not started, until the plan is approved again."""
+    lab = build()
+    lab.events.append((5, lambda: lab.approve(by="eve", is_revocation=True)))
+    with pytest.raises(Refused, match=r"^eve revoked the approval of this plan at "):
+        lab.run()
+    assert lab.journal() == ["running", *WAVE, "ended"]
+    assert lab.kafka.throttles == {}
+    assert {partition: lab.kafka.replicas[partition] for partition in FIRST} == {p: AFTER[p] for p in FIRST}
+    lab.approve(by="dan")
+    lab.run()
     assert lab.kafka.replicas == AFTER
 
 
@@ -214,12 +260,84 @@ def test_a_process_that_was_replaced_changes_nothing(build: Build, cap: int) -> 
 def test_a_broker_that_keeps_its_rate_is_waited_for(build: Build) -> None:
     """It dies when the copies are nearly done, and comes back; without an end the command names its rate."""
     lab = build()
-    lab.events += [(9, lambda: lab.kafka.dead.add(1)), (75, lab.kafka.dead.clear)]
+    lab.events += [(9, lambda: lab.kafka.dead.add(1)), (155, lab.kafka.dead.clear)]
     lab.run(last=1)
     assert len([line for line in lab.lines if line.startswith("owed")]) == 1
+    waits = "wave 1 of 2 waits for brokers that do not answer, to remove their rates"
+    assert lab.lines.count(waits) == 2  # a line a minute
     assert (lab.kafka.throttles, lab.journal()[-2:]) == ({}, ["released", "ended"])
     another = build()
     another.events.append((9, lambda: another.kafka.dead.add(1)))
     with pytest.raises(Owed, match=f"owed: brokers 1 {LEADER_RATE}: the broker does not answer"):
         another.run(last=1, stall_seconds=100)
     assert another.clock.seconds - another.begun < 130
+
+
+DEAD_RATE = ("brokers", "4", LEADER_RATE)
+
+
+def moves_away_from_4(build: Build) -> Lab:
+    """The second wave moves its partition away from broker 4, which was alive at the snapshot and is dead now."""
+    lab = build()
+    lab.run(last=1)
+    lab.kafka.dead.add(4)
+    lab.kafka.leaders["u", 0] = 1
+    assert DEAD_RATE in lab.waves[1].throttles
+    lab.waves = lab.waves[0], replace(lab.waves[1], after={("u", 0): (1, 5)})
+    return lab
+
+
+def test_a_rate_that_was_never_set_is_not_waited_for(build: Build) -> None:
+    """The broker was dead when the wave began: the wave ends at once, and so does one after a kill."""
+    lab = moves_away_from_4(build)
+    lab.run(accepts_risk=True)
+    assert "throttles of dead brokers and deleted topics are not set: brokers 4" in lab.lines
+    assert not [line for line in lab.lines if "owed" in line]
+    assert lab.journal()[-4:] == ["released", "electing", "elected", "ended"]
+    [row] = [row for row in lab.warehouse.stored if row["event"] == claims.THROTTLED and row["wave"] == 2]
+    assert json.loads(row["result"]) == {"never_set": [4]}
+
+
+def test_a_rate_that_was_set_later_is_owed(build: Build) -> None:
+    """The broker has come back while the wave ran, so it got its rate, and died again."""
+    lab = moves_away_from_4(build)
+    at = lab.clock.seconds - lab.begun
+    lab.events += [(at + 3, lab.kafka.dead.clear), (at + 7, lambda: lab.kafka.dead.add(4))]
+    command = "./ballast wave off --run-id r --cluster c --wave 2 --accept-owed"
+    when = f"when the brokers are back; if they never come back: {command}"
+    message = re.escape(f"{when}\n- owed: brokers 4 {LEADER_RATE}:")
+    with pytest.raises(Owed, match=message):
+        lab.run(accepts_risk=True, stall_seconds=60)
+    assert lab.kafka.throttles[DEAD_RATE] == str(RATE)
+    results = [row["result"] for row in lab.warehouse.stored if row["event"] == claims.THROTTLED and row["wave"] == 2]
+    assert results == ['{"never_set": [4]}', None]
+
+
+@pytest.mark.parametrize("result", [None, '{"never_set": [4]}'])
+def test_rows_of_an_earlier_release_do_not_say_what_was_not_set(build: Build, result: str | None) -> None:
+    """Then every rate of a dead broker is owed."""
+    lab = moves_away_from_4(build)
+    step = replace(lab.process(2), accepts_risk=True)
+    step.throttle()
+    lab.warehouse.stored[-1]["result"] = result
+    with pytest.raises(Owed) if result is None else nullcontext():
+        step.off(cancel=False, accept_owed=False)
+
+
+def test_a_step_that_goes_on_does_not_know_what_a_killed_one_has_set(build: Build) -> None:
+    """It was killed before its row ``throttled``; then a broker died that may have its rate."""
+    whole = moves_away_from_4(build)
+    whole.kills.calls.clear()
+    replace(whole.process(2), accepts_risk=True).throttle()
+    lab = moves_away_from_4(build)
+    lab.kafka.dead.clear()
+    lab.kills.calls.clear()
+    lab.kills.at = [name for name, _ in whole.kills.calls].index("append throttled")
+    step = replace(lab.process(2), accepts_risk=True)
+    with pytest.raises(Killed):
+        step.throttle()
+    lab.kills.at = -1
+    lab.kafka.dead.add(4)
+    step.throttle()
+    with pytest.raises(Owed):
+        step.off(cancel=False, accept_owed=False)

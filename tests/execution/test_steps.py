@@ -68,8 +68,8 @@ def test_removed_throttles_are_set_again(scene: Scene) -> None:
     with pytest.raises(StillMoving):
         scene.step.wait(every_seconds=0, once=True)
     assert scene.calls == [again]
-    names = "; ".join(call.removeprefix("SET ") for call in again[1:])
-    assert scene.lines[-1] == f"somebody removed throttles, they are set again: {names}"
+    first = again[1].removeprefix("SET ")
+    assert scene.lines[-1] == f"somebody removed throttles, they are set again: {first} and {len(again) - 2} more"
     scene.admin.altered.clear()
     scene.step.execute()
     assert scene.calls == [again] * 2
@@ -267,6 +267,18 @@ def test_a_wave_is_started_once(scene: Scene) -> None:
         scene.step.execute()
         assert scene.lines[-1] == f"wave 1 of 2 was already started: 1 partition, 1 {name}"
     assert scene.calls == [start]
+
+
+def test_missing_throttles_are_one_short_line(scene: Scene) -> None:
+    """A wave has a list for each of a thousand topics: the first is named, the others are counted."""
+    scene.hold()
+    scene.shows(BEFORE)
+    with pytest.raises(Refused) as refused:
+        scene.step.execute()
+    count = len(scene.wave.unset(BEFORE))
+    first = SET[1].removeprefix("SET ")
+    step = "run the step throttle of wave 1 of 2 first"
+    assert refused.value.problems == (f"not set: {first} and {count - 1} more", step)
 
 
 def test_throttles_that_are_removed_during_the_start_are_set_again(scene: Scene) -> None:

@@ -131,6 +131,12 @@ def test_rates_of_brokers_without_an_answer_are_owed(slept: list[float], now: Ob
     assert admin.observe().throttles == {}
 
 
+def test_rates_that_were_never_set_are_not_owed(slept: list[float]) -> None:
+    """Their brokers were dead when the wave began."""
+    admin = FakeAdmin([], [replace(THROTTLED, alive=frozenset({1, 2}), throttles={RATE_1: "5", LIST: "0:3"})])
+    assert remove_throttles(admin, ENTRIES, admin.observe, never_set={3}) == Left()
+
+
 def test_a_broker_that_comes_back_loses_its_rate_too(slept: list[float]) -> None:
     """It did not answer at the first look, and has its old rate at the next one."""
     without_3 = replace(THROTTLED, silent=frozenset({3}), throttles={RATE_1: "5", LIST: "0:3"})

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ RESULT = Verification(
     not_led=1,
     misplaced=[Misplaced(("t", 1, 3), 5, "/b", "/a")],
     holder="wave 1 of run s holds the cluster (ann; held at 2026-11-27 21:00 UTC)",
+    revoked=None,
     throttles_left={2: ["brokers 1 a=1", "brokers 2 a=1"]},
     foreign_throttles=["brokers 9 a=7"],
     throttles_unknown="broker 3 does not answer",
@@ -51,6 +53,7 @@ KEYS = [
     *("cluster_id", "run_id", "waves", "compared_with", "partitions", "skipped", "others", "not_led", "misplaced"),
     *(
         "holder",
+        "revoked",
         "throttles_left",
         "foreign_throttles",
         "throttles_unknown",
@@ -150,6 +153,31 @@ def test_a_running_wave_goes_on(lab: Lab) -> None:
     assert result.holder is not None
     assert result.holder.startswith("wave 1 of run r holds the cluster (")
     assert last_line(result) == f"go on: {RUN}"
+
+
+def test_a_revoked_plan_is_approved_before_it_goes_on(lab: Lab) -> None:
+    """Its run would be refused; the output has who revoked it. If nothing is left to do it is done."""
+    revocation = {"approved_by": "eve", "approved_at": datetime(2026, 11, 2, tzinfo=UTC)}
+    lab.plan = replace(lab.plan, revocation=revocation)
+    result = compared(lab)
+    assert result.to_do == [f"./ballast approve {KEY}", RUN]
+    assert "eve revoked the approval of this plan at 2026-11-02 00:00 UTC" in list(result.lines())
+    lab.start()
+    result = compared(lab, {**BEFORE, ("x", 0): (1, 2)})
+    assert result.to_do == ["cancel wave 1 with ./ballast cancel --cluster c"]
+
+
+@pytest.mark.parametrize(
+    ("waves", "by", "options"),
+    [([2, 1], "ann", "--all --by ann"), ([2], "ann b", "--wave 2 --by 'ann b'"), ([1], "ann", "--wave 2")],
+)
+def test_a_killed_rollback_goes_on_with_its_own_command(lab: Lab, waves: list[int], by: str, options: str) -> None:
+    """Its waves and its name are those of the journal; a rollback that another wave has refused does not count."""
+    executed(lab)
+    claims.record_rollback(lab.warehouse, lab.plan, waves, by)
+    claims.record(lab.warehouse, lab.plan, -2, claims.HELD)
+    claims.record_rollback(lab.warehouse, lab.plan, [1], "bob")
+    assert compared(lab).to_do == [f"./ballast rollback {KEY} {options}"]
 
 
 def test_a_wave_that_holds_the_cluster_has_to_be_ended(lab: Lab) -> None:
