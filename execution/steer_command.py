@@ -21,7 +21,7 @@ from execution.wave import Wave
 from optimizer.errors import BallastError, ConfigError, bullets
 from optimizer.units import agree, human_bytes, human_rate
 
-# What a paused follower still gets: an answer that is under way, for each copy.
+# What each copy of a paused broker still gets, each time that Kafka's meter has forgotten the last answer.
 _PAUSED_BYTES = 2**20
 _METER_SECONDS = 11  # seconds that Kafka's meter of a rate remembers
 BYTES_PER_MB = 10**6  # decimal unit, a power of 1000
@@ -81,7 +81,7 @@ def steer_wave(step: Execution, options: argparse.Namespace, most_bytes_per_s: f
     now = step.observe()
     if name == "pause":
         copies = len(running_copies(step.wave, now, step.ends(now)))
-        step.say(_describe_pause(step.wave, copies))
+        step.say(_describe_pause(copies))
     if is_alive(step.warehouse, plan.cluster_id):
         _say_foreign(step, step.wanted_states(), now)
         step.say(f"{step.name}: {name} is in the journal; the process that executes the plan applies it within seconds")
@@ -95,15 +95,11 @@ def steer_wave(step: Execution, options: argparse.Namespace, most_bytes_per_s: f
     _apply(step, step.wanted_states(), step.admin)
 
 
-def _describe_pause(wave: Wave, copies: int) -> str:
-    """What is still copied during a pause.
-
-    A move inside a broker gets the next answer each time that Kafka's meter has forgotten the last one.
-    """
-    how_long = "in each" if wave.inside else "for up to"
+def _describe_pause(copies: int) -> str:
+    """What is still copied during a pause: no rate stops a copy completely."""
     return (
         f"{copies} running {agree(copies, 'copy', 'copies')} may still get about "
-        f"{human_bytes(copies * _PAUSED_BYTES)}, {how_long} {_METER_SECONDS} seconds"
+        f"{human_bytes(copies * _PAUSED_BYTES)} in each {_METER_SECONDS} seconds"
     )
 
 

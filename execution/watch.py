@@ -11,11 +11,19 @@ from execution.guard import Guard
 from execution.inside import Place
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.planned import Refused
-from execution.progress import Copy, CopySize, Gauge, running_copies, waiting_bytes
+from execution.progress import (
+    Copy,
+    CopySize,
+    Gauge,
+    describe_unknown,
+    running_copies,
+    unknown_sizes,
+    waiting_bytes,
+)
 from execution.steering import is_there, steer
 from execution.steps import READS, Execution, StillMoving
 from execution.throttles import follower_elements, shortened
-from execution.wanted import CANCEL, HOLD, SLOW, STEP_SECONDS, STOP, Wanted, history, own_rates, rates
+from execution.wanted import CANCEL, HOLD, SLOW, STEP_SECONDS, STOP, Wanted, describe_wanted, history, own_rates, rates
 from execution.wave import MoveState
 from optimizer.errors import BallastError, bullets
 from optimizer.kafka.throttle import FOLLOWER_REPLICAS
@@ -220,7 +228,7 @@ class Watch:
             self._is_executed = any(row["event"] == claims.EXECUTED for row in rows)
             for before, state in pairwise(self._states[known - 1 :]):
                 if replace(state, pressure=before.pressure, because=before.because) != before:
-                    step.say(f"{step.name}: wanted is now {state.to_json()}")
+                    step.say(f"{step.name}: wanted is now: {describe_wanted(state)}")
         if self._states[-1].ending == CANCEL:
             with step.changing():
                 step.cancel()
@@ -283,10 +291,12 @@ class Watch:
             self._next_line = at_seconds + _LINE_SECONDS
             left = sum(size.left_bytes for size in copies.values()) + waiting_bytes(self.step.wave, now, stored)
             rate = self.gauge.rate_bytes_per_s
-            pace = f", {human_rate(rate)}, about {human_time(left / rate)} more" if rate else ""
-            self.step.say(
-                f"{self.step.name}: {describe_state(self.step.wave, now)}; {human_bytes(left)} left to copy{pace}"
-            )
+            unknown = unknown_sizes(self.step.wave, now, stored)
+            pace = f", {human_rate(rate)}" if rate else ""
+            if rate and not unknown:
+                pace += f", about {human_time(left / rate)} more"
+            progress = f"{human_bytes(left)} left to copy{pace}{describe_unknown(unknown)}"
+            self.step.say(f"{self.step.name}: {describe_state(self.step.wave, now)}; {progress}")
 
     def _held_back(self) -> list[str]:
         """Why nothing is started, if the cluster is the reason."""

@@ -81,7 +81,7 @@ def test_a_pause_says_what_still_comes(build: Build) -> None:
     lab.start()
     steer(lab, "rate", "20")
     assert steer(lab, "pause") == [
-        "2 running copies may still get about 2.10 MB, for up to 11 seconds",
+        "2 running copies may still get about 2.10 MB in each 11 seconds",
         "wave 1 of 2: the rates are as wanted",
     ]
     assert (lab.kafka.throttles[LEADER], lab.kafka.throttles[FOLLOWER]) == (str(20 * MB), "1")
