@@ -12,9 +12,10 @@ from execution.in_charge import Busy
 from execution.lock_files import path_of
 from execution.planned import Refused
 from execution.steer_command import BYTES_PER_MB, steer_wave, wanted_rate
+from execution.tables import Warehouse
 from execution.wanted import Wanted
 from optimizer import locks
-from optimizer.errors import BallastError, ConfigError
+from optimizer.errors import BallastError, ConfigError, StageError
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE
 from tests.execution.lab import BEFORE, MB, RATE, Build, Lab
 from tests.execution.scene import Scene
@@ -209,6 +210,16 @@ def test_without_a_wave_there_is_nothing_to_steer(scene: Scene) -> None:
     claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
     with pytest.raises(Refused, match=nothing):
         held_wave(scene.warehouse, "c")
+
+
+def test_an_unknown_cluster_and_an_unknown_warehouse_are_named(scene: Scene) -> None:
+    """Exit code 2, with the closest id: the wave may hold the cluster of another name, or be in another warehouse."""
+    with pytest.raises(
+        StageError, match=r" has no cluster 'cc' \(did you mean 'c'\?\); ./ballast show lists the runs$"
+    ):
+        held_wave(scene.warehouse, "cc")
+    with pytest.raises(StageError, match=r"^there is no table verdicts in .*: give the warehouse .* --warehouse$"):
+        held_wave(Warehouse(f"{scene.warehouse.path}/none"), "c")
 
 
 def test_the_wave_that_holds_a_cluster_is_in_its_journal(scene: Scene) -> None:
