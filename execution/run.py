@@ -131,7 +131,7 @@ def execute_wave(step: Execution, limits: Limits, patience: Patience, *, accept_
             check_may_start(step.warehouse, step.plan, step.wave.number, limits.max_hours)
         _check_ends_in_time(step, limits.until)
         step.throttle()
-        step.execute()
+        step.execute(is_watched=True)
     else:
         step.say(f"{step.name} goes on")
         _go_on(step, limits)
@@ -218,11 +218,11 @@ def _go_on(step: Execution, limits: Limits) -> None:
     if not has_begun:
         _check_ends_in_time(step, limits.until)
         step.throttle()
-        step.execute()
+        step.execute(is_watched=True)
     elif step.wave.by_state(now)[MoveState.NOT_STARTED] and not step.wave.moving(now):
         with step.changing():
             step.restore_throttles(step.wave)
-        step.execute()
+        step.execute(is_watched=True)
     elif claims.EXECUTED not in events:
         step.record(claims.EXECUTED)
 

@@ -20,6 +20,7 @@ from execution.wanted import CANCEL, STEP_SECONDS, STEPS, STOP, Wanted
 from execution.wave import Wave
 from optimizer.errors import BallastError, ConfigError, bullets
 from optimizer.units import agree, human_bytes, human_rate
+from optimizer.windows_setting import MOST_MB_PER_S
 
 # What each copy of a paused broker still gets, each time that Kafka's meter has forgotten the last answer.
 _PAUSED_BYTES = 2**20
@@ -33,10 +34,12 @@ def wanted_rate(text: str, now_bytes_per_s: int, most_bytes_per_s: float) -> int
     Raises
     ------
     ConfigError
-        When it is no rate, or above the limit of the configuration.
+        When it is no rate, above the limit of the configuration, or above any rate that a configuration may have.
     """
-    match = re.fullmatch(r"(x?)(\d+(?:\.\d+)?)", text)
+    match = re.fullmatch(r"(x?)(\d{1,30}(?:\.\d{1,30})?)", text)  # more digits are no number of a person
     rate = round(float(match[2]) * (now_bytes_per_s if match[1] else BYTES_PER_MB)) if match else 0
+    if rate > MOST_MB_PER_S * BYTES_PER_MB:
+        raise ConfigError(f"rate {text!r}: give at most {MOST_MB_PER_S} MB/s")
     if rate < 1:
         raise ConfigError(f"rate {text!r}: give MB/s such as 80, or a factor of the rate now such as x0.5")
     if most_bytes_per_s and rate > most_bytes_per_s:

@@ -151,8 +151,19 @@ class Execution:
             self.record(claims.THROTTLED)
             self.say(f"the throttles of {self.name} are set")
 
-    def execute(self) -> None:
-        """Start the copies, once, and only under throttles."""
+    def execute(self, *, is_watched: bool = False) -> None:
+        """Start the copies, once, and only under throttles.
+
+        Parameters
+        ----------
+        is_watched : bool
+            Whether somebody looks again soon; then a wave that is held back is only said.
+
+        Raises
+        ------
+        StillMoving
+            When nothing is started because the wave is held back, and nobody looks again.
+        """
         with self.locked():
             self._check_held()
             now = self.observe_settled()
@@ -164,7 +175,10 @@ class Execution:
                 return
             if (wanted := self.wanted_states()[-1]).holds_back:
                 reason = wanted.because or "it is paused or was stopped"
-                self.say(f"nothing of {self.name} is started, because {reason}: ./ballast resume lets it go on")
+                line = f"nothing of {self.name} is started, because {reason}: ./ballast resume lets it go on"
+                if not is_watched:
+                    raise StillMoving(line)
+                self.say(line)
                 return
             self._check_has_throttles()
             if problems := self._problems(now):

@@ -180,7 +180,7 @@ class Watch:
         """Start what waits and has room; a wave that was held back until now begins with the step execute."""
         if not self._is_executed:
             wave = replace(self.step.wave, own_rates=own_rates(self.step.wave, self._states))
-            replace(self.step, wave=wave).execute()
+            replace(self.step, wave=wave).execute(is_watched=True)
             return
         with self.step.changing():
             self.step.start_next(now)

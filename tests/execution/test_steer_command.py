@@ -51,6 +51,17 @@ def test_the_configuration_limits_the_rate(text: str, rate: str) -> None:
     assert wanted_rate(text, RATE, 0) == 101 * MB
 
 
+@pytest.mark.parametrize("text", ["1000001", "99999999999999", "x100001", "9" * 30])
+def test_a_rate_that_no_configuration_may_have_is_refused(build: Build, text: str) -> None:
+    """Before it is in the journal: else Kafka refuses each of its steps."""
+    lab = build()
+    lab.start()
+    with pytest.raises(ConfigError, match=f"^rate '{text}': give at most 1000000 MB/s$"):
+        steer(lab, "rate", text)
+    assert wanted(lab) == []
+    assert wanted_rate("1000000", RATE, 0) == 10**12
+
+
 def steer(lab: Lab, command: str, rate: str = "", most_bytes_per_s: float = 0) -> list[str]:
     """Run a command; returns its lines."""
     lab.lines.clear()
