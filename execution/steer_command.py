@@ -17,9 +17,9 @@ from execution.progress import running_copies
 from execution.steering import foreign, is_there, steer, unknown
 from execution.steps import Execution
 from execution.wanted import CANCEL, STEP_SECONDS, STEPS, STOP, Wanted
-from execution.wave import Wave
+from execution.wave import MoveState, Wave
 from optimizer.errors import BallastError, ConfigError, bullets
-from optimizer.units import agree, human_bytes, human_rate
+from optimizer.units import agree, clause, human_bytes, human_rate
 from optimizer.windows_setting import MOST_MB_PER_S
 
 # What each copy of a paused broker still gets, each time that Kafka's meter has forgotten the last answer.
@@ -96,6 +96,8 @@ def steer_wave(step: Execution, options: argparse.Namespace, most_bytes_per_s: f
     if name == "stop":
         step.say(f"{step.name}: no process executes the plan, so nothing more is started")
     _apply(step, step.wanted_states(), step.admin)
+    if name == "resume":
+        _say_waiting(step)
 
 
 def _describe_pause(copies: int) -> str:
@@ -122,6 +124,14 @@ def _apply(step: Execution, states: list[Wanted], admin: Admin) -> None:
         remedy = "run the command again when their brokers answer"
         raise BallastError(f"these rates are unknown, {remedy}:{bullets(missing)}")
     step.say(f"{step.name}: the rates are as wanted")
+
+
+def _say_waiting(step: Execution) -> None:
+    """Say that a command without a living process starts nothing."""
+    if waiting := step.wave.by_state(step.observe_settled())[MoveState.NOT_STARTED]:
+        command = "rollback" if step.wave.is_rollback else "run"
+        wait = clause(len(waiting), "partition", "waits", "wait")
+        step.say(f"{step.name}: {wait}, and no process executes the plan: ./ballast {command} goes on")
 
 
 def _say_foreign(step: Execution, states: list[Wanted], now: Observed) -> None:

@@ -188,9 +188,9 @@ class Watch:
     def _end_if_stopped(self, now: Observed) -> None:
         if self._states[-1].ending == STOP:
             self.step.off(cancel=False, accept_owed=False)
-            raise Stopped(
-                f"{self.step.name} was stopped: {describe_state(self.step.wave, now)}; nothing more is started"
-            )
+            state = f"{describe_state(self.step.wave, now)}; nothing more is started"
+            because = f", because {self._states[-1].because}" if self._states[-1].because else ""
+            raise Stopped(f"{self.step.name} was stopped: {state}{because}")
 
     def _new_guard(self) -> Guard:
         """With the baseline of the journal; with the cluster as it is if an earlier release began the wave."""

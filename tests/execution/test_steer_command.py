@@ -102,6 +102,16 @@ def test_a_pause_says_what_still_comes(build: Build) -> None:
     assert wanted(lab)[1:] == [Wanted(20 * MB, is_paused=True).to_json(), Wanted(20 * MB).to_json()]
 
 
+def test_what_waits_is_named_if_nobody_starts_it(build: Build) -> None:
+    """After ``resume``: the command sets rates and starts nothing."""
+    lab = build(rate_bytes_per_s=0, cap=1)
+    lab.start()
+    steer(lab, "pause")
+    assert steer(lab, "resume")[-1] == (
+        "wave 1 of 2: 1 partition waits, and no process executes the plan: ./ballast run goes on"
+    )
+
+
 @pytest.mark.parametrize("command", ["rate", "pause", "resume", "stop", "cancel"])
 def test_a_living_process_applies_a_command(build: Build, command: str) -> None:
     """The command only writes the journal."""
