@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 from execution import claims
-from execution.journal import wave_of
+from execution.journal import entries_of, wave_of
+from execution.observed import Observed
 from execution.planned import NoManifest, Plan, Refused, load, unknown_name, verdicts_by_cluster, with_approvals
 from execution.tables import Warehouse
+from execution.throttles import after_removal
 from execution.wanted import history, own_rates
 from execution.wave import Wave
 
@@ -16,6 +18,24 @@ def with_own_rates(warehouse: Warehouse, plan: Plan, wave: Wave) -> Wave:
         return wave
     states = history(claims.since_hold(warehouse, plan, wave.number), claims.WANTED)
     return replace(wave, own_rates=own_rates(wave, states))
+
+
+def without_held(warehouse: Warehouse, plan: Plan, number: int, now: Observed) -> Observed:
+    """The cluster without copies and throttles of the plan's wave that holds it, unless it is this wave.
+
+    A wave of the plan only begins when they have ended.
+    """
+    last = claims.last_event(warehouse, plan.cluster_id)
+    if last is None or claims.is_held_for(last, plan, number) or not claims.is_held_for(last, plan, last["wave"]):
+        return now
+    journal = claims.of_last_hold(warehouse, plan, int(last["wave"]))
+    if not journal or not journal[0]["changes"]:  # an earlier release has begun it
+        return now
+    changes = str(journal[0]["changes"])
+    held = with_own_rates(warehouse, plan, wave_of(int(last["wave"]), changes))
+    own = {key: replace(one, own=held.own_rates.get(key, frozenset())) for key, one in entries_of(changes).items()}
+    in_flight = {partition: target for partition, target in now.in_flight.items() if partition not in held.after}
+    return replace(now, in_flight=in_flight, throttles=after_removal(own, now.throttles))
 
 
 def plan_to_end(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
