@@ -40,8 +40,8 @@ _MOST_MINUTES = 10_000_000  # minutes, 19 years: a longer time is a mistake
 _MOST_SECONDS = 86_400  # seconds, a day: copies are never checked less often
 EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused: the message lists the problems, or stopped,
-4 copies still run, or another process executes the plan; go on (verify), 5 copies run but do not get on (run), 6 done,
-but some partitions were skipped, or are not led by their first replica; plan again (verify)"""
+4 copies still run, the wave is held back, or another process executes the plan; go on (verify), 5 copies run but do not
+get on (run), 6 done, but some partitions were skipped, or are not led by their first replica; plan again (verify)"""
 
 
 class Parser(OptionParser):
