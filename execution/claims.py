@@ -58,7 +58,7 @@ def events(warehouse: Warehouse, **equal: str) -> list[Row]:
 def last_event(warehouse: Warehouse, cluster_id: str, *, until: datetime | None = None) -> Row | None:
     """The newest row of a cluster that says which wave holds it, or held it at the time ``until``."""
     rows = events(warehouse, cluster_id=cluster_id)
-    return _newest(row for row in rows if until is None or row["happened_at"] <= until)
+    return newest(row for row in rows if until is None or row["happened_at"] <= until)
 
 
 def of_last_hold(warehouse: Warehouse, plan: Plan, wave: int) -> list[Row]:
@@ -146,7 +146,7 @@ def check_free(rows: Iterable[Row], plan: Plan, wave: int) -> None:
         All rows of the cluster.
     """
     rows = list(rows)
-    row = _newest(rows)
+    row = newest(rows)
     if row is not None and row["event"] != RELEASED and not is_held_for(row, plan, wave):
         since = f"{row['event']} at {row['happened_at']:%Y-%m-%d %H:%M} UTC"
         going_on = f"To go on with it: {continuing_command(rows, row)}. " if row["wave"] < 0 else ""
@@ -263,7 +263,7 @@ def record_wanted(warehouse: Warehouse, plan: Plan, wave: int, wanted: str | Cal
     """
 
     def is_due(rows: Iterable[Row]) -> bool:
-        last = _newest(rows)
+        last = newest(rows)
         if not is_held_for(last, plan, wave):
             raise Refused(f"{wave_name(wave)} of run {plan.run_id!r} does not hold the cluster any more")
         return True
@@ -290,7 +290,7 @@ def record(
     def is_due(rows: Iterable[Row]) -> bool:
         rows = list(rows)
         check_free(rows, plan, wave)
-        last = _newest(rows)
+        last = newest(rows)
         if last is None or not is_held_for(last, plan, wave):
             return True
         return event != HELD and (event, result) != (last["event"], last["result"])
@@ -300,7 +300,7 @@ def record(
 
 def record_throttled(warehouse: Warehouse, plan: Plan, wave: int, result: str | None) -> None:
     """Add another row THROTTLED for a wave, if it still holds the cluster."""
-    _append(warehouse, plan, wave, THROTTLED, lambda rows: is_held_for(_newest(rows), plan, wave), result=result)
+    _append(warehouse, plan, wave, THROTTLED, lambda rows: is_held_for(newest(rows), plan, wave), result=result)
 
 
 def record_copied(warehouse: Warehouse, plan: Plan, wave: int, measured: Callable[[], str]) -> None:
@@ -331,10 +331,10 @@ def _lacks_copied(rows: Iterable[Row], plan: Plan, wave: int) -> bool:
         if key == (plan.run_id, plan.cluster_id, wave):
             since_cancel = [] if row["event"] == CANCELLED else [*since_cancel, row["event"]]
     # Without a wave that holds the cluster the newest row is RELEASED, and must stay so.
-    return is_held_for(_newest(rows), plan, wave) and EXECUTED in since_cancel and COPIED not in since_cancel
+    return is_held_for(newest(rows), plan, wave) and EXECUTED in since_cancel and COPIED not in since_cancel
 
 
-def _newest(rows: Iterable[Row]) -> Row | None:
+def newest(rows: Iterable[Row]) -> Row | None:
     """The newest row that says which wave holds the cluster."""
     claims = (row for row in rows if row["event"] not in _NO_CLAIMS)
     return max(claims, key=lambda row: int(row["number"]), default=None)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from execution import claims, runs
 from execution.approve import approve, revoke
 from execution.command import print_line, print_lines, run_command
+from execution.held import plan_to_end
 from execution.options import STEERING, add_commands, parser_of
 from execution.planned import load
 from execution.show import as_json, show
@@ -44,7 +45,8 @@ def _run(options: argparse.Namespace, settings: Settings, warehouse: Warehouse) 
         raise ConfigError(f"--manifest {options.manifest!r}: give 8 or more of the first characters of the sha256")
     if options.command in ("run", "rollback", "wave") and options.bootstrap_server:
         check_servers("--bootstrap-server", options.bootstrap_server)
-    plan = load(warehouse, cluster_id=options.cluster, run_id=options.run_id)
+    is_off = options.command == "wave" and options.step == "off"
+    plan = (plan_to_end if is_off else load)(warehouse, cluster_id=options.cluster, run_id=options.run_id)
     if options.command == "approve":
         by, max_hours = options.by or claims.user_name(), options.max_plan_age_hours
         print_line(approve(warehouse, plan, manifest_sha256=options.manifest, by=by, max_hours=max_hours))

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 from execution import claims
-from execution.journal import wave_of
-from execution.planned import Plan, Refused, load
+from execution.journal import entries_of, wave_of
+from execution.observed import Observed
+from execution.planned import NoManifest, Plan, Refused, load, unknown_name, verdicts_by_cluster, with_approvals
 from execution.tables import Warehouse
+from execution.throttles import after_removal
 from execution.wanted import history, own_rates
 from execution.wave import Wave
 
@@ -18,18 +20,67 @@ def with_own_rates(warehouse: Warehouse, plan: Plan, wave: Wave) -> Wave:
     return replace(wave, own_rates=own_rates(wave, states))
 
 
+def without_held(warehouse: Warehouse, plan: Plan, number: int, now: Observed) -> Observed:
+    """The cluster without copies and throttles of the plan's wave that holds it, unless it is this wave.
+
+    A wave of the plan only begins when they have ended.
+    """
+    last = claims.last_event(warehouse, plan.cluster_id)
+    if last is None or claims.is_held_for(last, plan, number) or not claims.is_held_for(last, plan, last["wave"]):
+        return now
+    journal = claims.of_last_hold(warehouse, plan, int(last["wave"]))
+    if not journal or not journal[0]["changes"]:  # an earlier release has begun it
+        return now
+    changes = str(journal[0]["changes"])
+    held = with_own_rates(warehouse, plan, wave_of(int(last["wave"]), changes))
+    own = {key: replace(one, own=held.own_rates.get(key, frozenset())) for key, one in entries_of(changes).items()}
+    in_flight = {partition: target for partition, target in now.in_flight.items() if partition not in held.after}
+    return replace(now, in_flight=in_flight, throttles=after_removal(own, now.throttles))
+
+
+def plan_to_end(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
+    """A plan, for commands that steer or end its wave: while one holds the cluster, no manifest is needed.
+
+    Then the journal says what the wave has changed. The approved sha256 is that of the verdict; the numbers and the
+    times of the waves are those of table ``waves``.
+    """
+    try:
+        return load(warehouse, cluster_id=cluster_id, run_id=run_id)
+    except NoManifest:
+        last = claims.last_event(warehouse, cluster_id)
+        if last is None or last["event"] == claims.RELEASED or last["run_id"] != run_id:
+            raise
+    rows = warehouse.rows("waves", cluster_id=cluster_id, run_id=run_id)
+    seconds = {int(row["wave"]): row["estimated_seconds"] for row in rows}
+    waves = sorted({*seconds, abs(int(last["wave"]))})
+    sha256 = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]["manifest_sha256"]
+    manifest = {"waves": dict.fromkeys(waves, ""), "wave_seconds": seconds}
+    return with_approvals(warehouse, Plan(cluster_id, run_id, manifest, sha256, ()))
+
+
+def _check_known(warehouse: Warehouse, cluster_id: str) -> None:
+    """Raise ``StageError`` if there is no warehouse, or if no run of it has the cluster."""
+    known = {row["cluster_id"] for row in warehouse.required_rows("verdicts")}
+    if cluster_id not in known:
+        raise unknown_name(warehouse.path, "cluster", cluster_id, known, "./ballast show lists the runs")
+
+
 def held_wave(warehouse: Warehouse, cluster_id: str) -> tuple[Plan, Wave]:
     """The plan and the wave that hold a cluster, as the journal has it.
 
     Raises
     ------
+    StageError
+        When the warehouse or the cluster is unknown.
     Refused
         When no wave holds the cluster, or an earlier release holds it.
     """
     last = claims.last_event(warehouse, cluster_id)
     if last is None or last["event"] == claims.RELEASED:
+        _check_known(warehouse, cluster_id)
         raise Refused(f"no wave holds cluster {cluster_id!r}: there is nothing to steer; ./ballast show lists the runs")
-    plan, number = load(warehouse, cluster_id=cluster_id, run_id=str(last["run_id"])), int(last["wave"])
+    plan = plan_to_end(warehouse, cluster_id=cluster_id, run_id=str(last["run_id"]))
+    number = int(last["wave"])
     journal = claims.of_last_hold(warehouse, plan, number)
     if not journal or not journal[0]["changes"]:
         name = f"{claims.wave_name(number)} of run {plan.run_id!r}"

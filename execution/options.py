@@ -37,10 +37,11 @@ STEPS = {
     "status": "show progress, throttles and the wave that holds the cluster",
 }
 _MOST_MINUTES = 10_000_000  # minutes, 19 years: a longer time is a mistake
+_MOST_SECONDS = 86_400  # seconds, a day: copies are never checked less often
 EPILOG = """\
 exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused: the message lists the problems, or stopped,
-4 copies still run, or another process executes the plan; go on (verify), 5 copies run but do not get on (run), 6 done,
-but some partitions were skipped, or are not led by their first replica; plan again (verify)"""
+4 copies still run, the wave is held back, or another process executes the plan; go on (verify), 5 copies run but do not
+get on (run), 6 done, but some partitions were skipped, or are not led by their first replica; plan again (verify)"""
 
 
 class Parser(OptionParser):
@@ -141,7 +142,7 @@ def _add_wave(commands: Any) -> None:
     _cluster_options(wave)
     _age_option(wave, "preflight and throttle: ", ", unless a wave of it has ended")
     wave.add_argument("--once", action="store_true", help="wait: check once; exit with 4 if copies run")
-    wave.add_argument("--every", type=float, default=10.0, metavar="S", help="wait: seconds between two checks (10)")
+    wave.add_argument("--every", type=_seconds, default=10.0, metavar="S", help="wait: seconds between two checks (10)")
     wave.add_argument(
         "--on-failure",
         choices=("keep", "cancel"),
@@ -299,13 +300,21 @@ def _numbers(text: str) -> tuple[int, int]:
 
 
 def _minutes(text: str) -> float:
+    return _more_than_zero(text, "minutes", _MOST_MINUTES)
+
+
+def _seconds(text: str) -> float:
+    return _more_than_zero(text, "seconds", _MOST_SECONDS)
+
+
+def _more_than_zero(text: str, unit: str, most: float) -> float:
     try:
-        minutes = float(text)
+        value = float(text)
     except ValueError:
-        minutes = -1
-    if not 0 < minutes <= _MOST_MINUTES:  # "nan" compares as false
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes: give more than 0")
-    return minutes
+        value = -1
+    if not 0 < value <= most:  # "nan" compares as false
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of {unit}: give more than 0")
+    return value
 
 
 def _time_of_day(text: str) -> datetime:

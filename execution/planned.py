@@ -39,6 +39,10 @@ class Refused(BallastError):
         super().__init__(problems[0] if len(problems) == 1 else listed)
 
 
+class NoManifest(Refused):
+    """The manifest of a plan is missing, was changed after the run, or has another format."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A plan and its manifest.
@@ -255,7 +259,9 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
     StageError
         When the run is unknown, or has no such cluster.
     Refused
-        When the cluster has no plan, or the manifest was changed after the run.
+        When the cluster has no plan.
+    NoManifest
+        When the manifest is missing or was changed after the run.
     """
     last = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
     if last["verdict"] != PLANNED:
@@ -266,12 +272,12 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
     text = _content(warehouse, cluster_id, run_id, NAME)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     if sha256 != last["manifest_sha256"]:
-        raise Refused(
+        raise NoManifest(
             f"{NAME} was changed after the run: its sha256 is {sha256}, not {last['manifest_sha256']}; plan again"
         )
     manifest = json.loads(text)
     if manifest["format"] != FORMAT:
-        raise Refused(
+        raise NoManifest(
             f"{NAME} has format {manifest['format']}, but this release reads format {FORMAT}: "
             "use the release that made the plan, or plan again"
         )
@@ -336,5 +342,5 @@ def _content(warehouse: Warehouse, cluster_id: str, run_id: str, name: str) -> s
     path = f"{cluster_id}/{name}"
     rows = warehouse.required_rows("documents", cluster_id=cluster_id, run_id=run_id, path=path)
     if len(rows) != 1:
-        raise Refused(f"table documents has {len(rows)} rows for {path}, expected 1; plan again")
+        raise NoManifest(f"table documents has {len(rows)} rows for {path}, expected 1; plan again")
     return str(rows[0]["content"])

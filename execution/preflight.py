@@ -45,9 +45,7 @@ def at_risk(now: Observed, dead_brokers: Collection[int], repaired: Collection[T
     """
     kinds = by_worst_kind(list(signs(now, now.min_isr, dead_brokers=dead_brokers, repaired=repaired)))
     return [
-        f"{clause(len(some), 'partition', 'is', 'are')} {kind}: {partition_names(some)}; wait until the brokers are "
-        "well, or give --accept-under-replicated"
-        for kind, some in kinds.items()
+        f"{clause(len(some), 'partition', 'is', 'are')} {kind}: {partition_names(some)}" for kind, some in kinds.items()
     ]
 
 
@@ -120,11 +118,13 @@ def unfinished(waves: Iterable[Wave], now: Observed) -> list[TopicPartition]:
     ]
 
 
-def unfinished_lines(by_state: Mapping[MoveState, Sequence[TopicPartition]], *, strict: bool) -> list[str]:
+def unfinished_lines(by_state: Mapping[MoveState, Sequence[TopicPartition]], remedy: str, *, strict: bool) -> list[str]:
     """Why a wave is not done although nothing moves.
 
     Parameters
     ----------
+    remedy : str
+        What to do if partitions wait.
     strict : bool
         Whether partitions that somebody else has moved count.
     """
@@ -132,7 +132,6 @@ def unfinished_lines(by_state: Mapping[MoveState, Sequence[TopicPartition]], *, 
     if by_state[MoveState.OTHER] and strict:
         lines.append(f"somebody else moved {partition_names(by_state[MoveState.OTHER])}: plan again")
     if by_state[MoveState.NOT_STARTED]:
-        remedy = "run the step execute again, or the step off to end the wave"
         lines.append(f"neither in flight nor done: {partition_names(by_state[MoveState.NOT_STARTED])}: {remedy}")
     return lines
 

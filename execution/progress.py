@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from execution.inside import RUNNING, Place
 from execution.observed import Observed, Stored, size_of
 from execution.wave import MoveState, Wave
-from optimizer.units import human_bytes, human_time
+from optimizer.units import agree, human_bytes, human_time
 
 RATE_SECONDS = 10.0  # Kafka copies in steps of 1 MiB: 4 MB/s read as 2.9 to 6.0 over 2 s, as 3.5 to 4.1 over 10 s
 STEP_BYTES = 2**20  # least answer to a fetch: a smaller change of what is left is no progress
@@ -75,6 +75,22 @@ def waiting_bytes(wave: Wave, now: Observed, stored: Stored) -> int:
         (size_of(partition, now, stored) or 0) * len(wave.added(partition))
         for partition in wave.by_state(now)[MoveState.NOT_STARTED]
     )
+
+
+def unknown_sizes(wave: Wave, now: Observed, stored: Stored) -> int:
+    """How many copies run or wait without a known size, because a leader or a target does not answer."""
+    known = len(running_copies(wave, now, stored))
+    if wave.inside:
+        return len(wave.replicas_at(now, *RUNNING, Place.UNKNOWN)) - known
+    by_state = wave.by_state(now)
+    running = sum(len(wave.added(partition)) for partition in by_state[MoveState.IN_FLIGHT])
+    leaderless = [p for p in by_state[MoveState.NOT_STARTED] if size_of(p, now, stored) is None]
+    return running - known + sum(len(wave.added(partition)) for partition in leaderless)
+
+
+def describe_unknown(copies: int) -> str:
+    """What follows the bytes that are left; empty if all sizes are known."""
+    return f"; {agree(copies, 'size of 1 copy', f'sizes of {copies} copies')} unknown" if copies else ""
 
 
 class Gauge:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from execution import claims, preflight
 from execution.election import elect
 from execution.fix_dirs import check_dirs
-from execution.held import with_own_rates
+from execution.held import with_own_rates, without_held
 from execution.inside import Place
 from execution.observed import Observed, TopicPartition
 from execution.planned import Refused
-from execution.run import Limits, execute_wave, is_over, say_changes, wait_until_well
+from execution.run import Limits, execute_wave, is_over, refusals, say_changes, wait_until_well
 from execution.steps import Execution, Incomplete
 from execution.watch import Patience
 from execution.wave import MoveState, Wave, rollback_of
@@ -75,11 +75,28 @@ def say_rollback(step: Execution, waves: Sequence[Wave], chosen: Sequence[int]) 
         if running := _running(wave, now):
             step.say(f"would cancel {preflight.partition_names(running)}")
             now = _cancelled(wave, running, now)
+    refused = _refusals(step, waves, chosen)
     for number in sorted(chosen, reverse=True):
-        say_changes(replace(step, wave=rollback_of(waves[number - 1]), earlier=()), now)
+        wave = with_own_rates(step.warehouse, step.plan, rollback_of(waves[number - 1]))
+        at_begin = without_held(step.warehouse, step.plan, wave.number, now)
+        if say_changes(replace(step, wave=wave, earlier=()), at_begin, refused):
+            refused = []
         for line in _stuck(waves[number - 1], now):
             step.say(line)
     step.say("would elect the first replica of each old list")
+
+
+def _refusals(step: Execution, waves: Sequence[Wave], chosen: Sequence[int]) -> list[str]:
+    """Why a rollback would refuse to begin; a wave of the plan that holds the cluster is cancelled first."""
+    plan, rows = step.plan, claims.events(step.warehouse, cluster_id=step.plan.cluster_id)
+    last = claims.newest(rows)
+    to_cancel = [wave.number for wave in waves if claims.is_held_for(last, plan, wave.number)]
+    going_on = [-number for number in chosen if claims.is_held_for(last, plan, -number)]
+    begins = next(iter((*to_cancel, *going_on)), -max(chosen))
+    return refusals(
+        lambda: claims.check_not_overtaken(step.warehouse, plan),
+        lambda: claims.check_free(rows, plan, begins),
+    )
 
 
 def _running(wave: Wave, now: Observed) -> list[TopicPartition]:

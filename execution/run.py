@@ -1,7 +1,7 @@
 """Executes the waves of a plan one after the other: ``./ballast run``."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,13 +11,14 @@ from execution.directories import announcements, describe_misplaced
 from execution.fix_dirs import check_dirs
 from execution.guard import describe_signs
 from execution.health import Baseline, signs
-from execution.held import with_own_rates
+from execution.held import with_own_rates, without_held
 from execution.inside_moves import describe_moves
 from execution.may_start import check_may_start
 from execution.observed import Observed
 from execution.planned import Refused, in_words, with_approvals
 from execution.steps import Execution, Incomplete, Owed, StillMoving
 from execution.throttles import describe, to_set
+from execution.throttling import settable
 from execution.watch import CHECK_SECONDS, EveryMinute, Patience, Stopped, Watch
 from execution.wave import MoveState, Wave
 from optimizer.errors import bullets
@@ -133,7 +134,7 @@ def execute_wave(step: Execution, limits: Limits, patience: Patience, *, accept_
             check_may_start(step.warehouse, step.plan, step.wave.number, limits.max_hours)
         _check_ends_in_time(step, limits.until)
         step.throttle()
-        step.execute()
+        step.execute(is_watched=True)
     else:
         step.say(f"{step.name} goes on")
         _go_on(step, limits)
@@ -201,7 +202,7 @@ def wait_until_well(step: Execution, patience: Patience, baseline: Baseline | No
 
 def _not_well(step: Execution, baseline: Baseline | None) -> list[str]:
     now = step.observe()
-    lines = [] if step.accepts_risk else step.at_risk(now)
+    lines = step.at_risk(now)
     if baseline is not None:
         found = {*signs(now, now.min_isr, brokers=baseline.alive), *step.full_directories(now)}
         lines += describe_signs(frozenset(found - baseline.signs))
@@ -223,11 +224,11 @@ def _go_on(step: Execution, limits: Limits) -> None:
     if not has_begun:
         _check_ends_in_time(step, limits.until)
         step.throttle()
-        step.execute()
+        step.execute(is_watched=True)
     elif step.wave.by_state(now)[MoveState.NOT_STARTED] and not step.wave.moving(now):
         with step.changing():
             step.restore_throttles(step.wave)
-        step.execute()
+        step.execute(is_watched=True)
     elif claims.EXECUTED not in events:
         step.record(claims.EXECUTED)
 
@@ -247,6 +248,7 @@ def _check_ends_in_time(step: Execution, until: datetime | None) -> None:
     seconds = estimated_seconds(step)
     end = datetime.now(tz=UTC) + timedelta(seconds=seconds)
     if end > until:
+        end += timedelta(minutes=1)  # in words it has no seconds: it would seem to end in time
         raise StillMoving(
             f"{step.name} is not started: it takes about {human_time(seconds)} and would end at {in_words(end)}, after "
             f"{in_words(until)}"
@@ -264,25 +266,54 @@ def estimated_seconds(step: Execution) -> float:
 
 def dry_run(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
     """Say every change that the waves would make to the cluster as it is now; change nothing."""
+    warehouse, plan = step.warehouse, step.plan
+    rows = claims.events(warehouse, cluster_id=plan.cluster_id)
+    last = claims.newest(rows)
+    numbers = range(limits.first, limits.last + 1)
+    begins = next((number for number in numbers if claims.is_held_for(last, plan, number)), limits.first)
+    refused = refusals(
+        lambda: claims.check_free(rows, plan, begins),
+        lambda: check_may_start(warehouse, plan, begins, limits.max_hours),
+    )
     for wave in waves[limits.first - 1 :]:
-        of_wave = replace(step, wave=wave, earlier=waves[: wave.number - 1])
-        say_changes(of_wave, of_wave.observe_settled())
+        own = with_own_rates(warehouse, plan, wave)
+        of_wave = replace(step, wave=own, earlier=waves[: wave.number - 1])
+        now = without_held(warehouse, plan, wave.number, of_wave.observe_settled())
+        if say_changes(of_wave, now, refused):
+            refused = []
     if limits.last >= step.plan.last_between_brokers:
         step.say("would elect the first replica of each planned list")
 
 
-def say_changes(step: Execution, now: Observed) -> None:
-    """Say every change that a wave would make to the cluster in this state."""
+def refusals(*checks: Callable[[], None]) -> list[str]:
+    """The problems for which checks would refuse."""
+    lines: list[str] = []
+    for check in checks:
+        try:
+            check()
+        except Refused as refused:
+            lines += refused.problems
+    return lines
+
+
+def say_changes(step: Execution, now: Observed, refused: Sequence[str]) -> bool:
+    """Say every change that a wave would make to the cluster in this state; returns whether there is anything to do.
+
+    Parameters
+    ----------
+    refused : sequence of str
+        Problems for which the command would not begin the wave.
+    """
     step.say(f"{step.name}: {describe_state(step.wave, now)}")
     step.say_skips(now)
     for line in describe_misplaced(step.misplaced(now)) if step.fix_dirs else ():
         step.say(f"would correct {line}")
     if is_over(step, now):
-        return
+        return False
     problems = preflight.problems(step.wave, now, earlier=(), strict=step.is_strict)
-    for line in (*problems, *step.at_risk(now)):
+    for line in (*refused, *problems, *step.at_risk(now)):
         step.say(f"problem: {line}")
-    for key, (operation, value) in to_set(step.wave.entries(now), now.throttles).items():
+    for key, (operation, value) in to_set(settable(step.wave.entries(now), now), now.throttles).items():
         step.say(f"would {operation.lower()} {describe(key, value or '')}")
     waiting = step.wave.by_state(now)[MoveState.NOT_STARTED]
     for line in announcements(step.wave, waiting):
@@ -294,3 +325,4 @@ def say_changes(step: Execution, now: Observed) -> None:
         for line in describe_moves(step.wave, partition, now):
             step.say(line)
     step.say(f"would remove {plural(len(step.wave.throttles), 'throttle')} when the copies are done")
+    return True

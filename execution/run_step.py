@@ -173,6 +173,7 @@ def _execution(
             disk_headroom=settings.policy.disk_headroom,
             max_moves_per_broker=settings.execution.max_moves_per_broker,
             on_pressure=settings.execution.on_pressure,
+            command=options.command,
         )
 
 
@@ -191,7 +192,7 @@ def steer(options: argparse.Namespace, settings: Settings, warehouse: Warehouse,
     plan, wave = held_wave(warehouse, options.cluster)
     client = _client_of(tools)
     with KafkaAdmin(client) as admin:
-        step = Execution(warehouse, plan, wave, (), tools, admin, client, say)
+        step = Execution(warehouse, plan, wave, (), tools, admin, client, say, command=options.command)
         if options.command != "status":
             steer_wave(step, options, settings.execution.max_throttle_mb_per_s * BYTES_PER_MB)
             return

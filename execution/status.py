@@ -12,10 +12,19 @@ from execution.in_charge import is_alive, on_other_host
 from execution.inside import Place
 from execution.observed import Observed
 from execution.planned import in_words
-from execution.progress import Copy, CopySize, Gauge, running_copies, waiting_bytes
+from execution.progress import (
+    Copy,
+    CopySize,
+    Gauge,
+    describe_unknown,
+    running_copies,
+    unknown_sizes,
+    waiting_bytes,
+)
 from execution.steering import foreign
 from execution.steps import Execution
 from execution.throttles import describe, follower_elements
+from execution.wanted import Wanted, describe_wanted
 from execution.wave import MoveState
 from optimizer.kafka.throttle import FOLLOWER_RATE, LOG_DIR_RATE
 from optimizer.units import human_bytes, human_percent, human_rate, human_time
@@ -32,7 +41,9 @@ class Status:
     ----------
     partitions : mapping of state to count
     copied_bytes, left_bytes : int
-        Of all copies of the wave: by the sizes of the replicas now.
+        Of all copies of the wave with a known size: by the sizes of the replicas now.
+    unknown_copies : int
+        Copies without a known size, because a broker does not answer: they are not in these bytes.
     rate_bytes_per_s : float
         What all running copies gain.
     rates_bytes_per_s : mapping of broker to rate
@@ -50,6 +61,8 @@ class Status:
         Throttles of the cluster that are not the wave's.
     held_back : str
         What became worse in the cluster, if nothing is started because of it.
+    wanted : Wanted
+        What operators want: another rate, a pause, an end.
     plan_waves : list of (int, str, seconds)
         Each wave of the plan, its state, and its predicted time; null if the plan does not say.
     """
@@ -63,6 +76,7 @@ class Status:
     partitions: Mapping[str, int]
     copied_bytes: int
     left_bytes: int
+    unknown_copies: int
     rate_bytes_per_s: float
     rates_bytes_per_s: Mapping[int, float]
     slowest: list[tuple[str, int, int, int]]
@@ -70,13 +84,15 @@ class Status:
     throttles: str
     foreign: list[str]
     held_back: str
+    wanted: Wanted
     throttles_bytes_per_s: Mapping[int, int]
     plan_waves: list[tuple[int, str, float | None]]
 
     @property
     def left_seconds(self) -> float | None:
-        """Time left at the present rate; None if nothing is copied."""
-        return self.left_bytes / self.rate_bytes_per_s if self.rate_bytes_per_s else None
+        """Time left at the present rate; None if nothing is copied, or if nobody knows how much is left."""
+        is_known = self.rate_bytes_per_s and not self.unknown_copies
+        return self.left_bytes / self.rate_bytes_per_s if is_known else None
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -90,12 +106,12 @@ class Status:
         yield f"cluster {self.cluster_id}: {name} of {self.waves} of run {self.run_id} since {self.since}"
         yield f"executed by: {who}"
         yield self.state
-        total = self.copied_bytes + self.left_bytes
-        share = f" ({human_percent(100 * self.copied_bytes / total)})" if total else ""
-        left = human_bytes(self.left_bytes)
-        yield f"copied: {human_bytes(self.copied_bytes)} of {human_bytes(total)}{share}, {left} left"
-        if self.left_seconds is not None:
-            yield f"rate: {human_rate(self.rate_bytes_per_s)}, about {human_time(self.left_seconds)} more"
+        if self.wanted != Wanted():
+            yield f"wanted: {describe_wanted(self.wanted)}"
+        yield self._copied()
+        if self.rate_bytes_per_s:
+            more = "" if self.left_seconds is None else f", about {human_time(self.left_seconds)} more"
+            yield f"rate: {human_rate(self.rate_bytes_per_s)}{more}"
         for broker, rate in sorted(self.rates_bytes_per_s.items()):
             limit = self.throttles_bytes_per_s.get(broker)
             yield f"  broker {broker} receives {human_rate(rate)}" + (f" of {human_rate(limit)}" if limit else "")
@@ -109,6 +125,15 @@ class Status:
         for number, state, seconds in self.plan_waves:
             yield f"wave {number}: {state}" + ("" if seconds is None else f", {human_time(seconds)} predicted")
 
+    def _copied(self) -> str:
+        """Bytes copied and left; their sum only if all sizes are known."""
+        copied, left = human_bytes(self.copied_bytes), human_bytes(self.left_bytes)
+        total = self.copied_bytes + self.left_bytes
+        if self.unknown_copies:
+            return f"copied: {copied}, {left} left{describe_unknown(self.unknown_copies)}"
+        share = f" ({human_percent(100 * self.copied_bytes / total)})" if total else ""
+        return f"copied: {copied} of {human_bytes(total)}{share}, {left} left"
+
 
 def status(step: Execution) -> Status:
     """Look twice, some seconds apart if copies run."""
@@ -121,8 +146,9 @@ def status(step: Execution) -> Status:
         now = step.observe_settled()
         copies = running_copies(step.wave, now, stored := step.ends(now))
         gauge.add(time.monotonic(), copies)
-    last = claims.last_event(step.warehouse, step.plan.cluster_id)
+    last, wanted = claims.last_event(step.warehouse, step.plan.cluster_id), step.wanted_states()[-1]
     left = sum(size.left_bytes for size in copies.values())
+    ended = _ended_sizes(step, now)
     return Status(
         cluster_id=step.plan.cluster_id,
         run_id=step.plan.run_id,
@@ -131,15 +157,17 @@ def status(step: Execution) -> Status:
         since=in_words(last["happened_at"]) if last else "",
         executed_by=_executed_by(step),
         partitions={str(state): len(some) for state, some in step.wave.by_state(now).items() if some},
-        copied_bytes=_copied_bytes(step, now, copies),
+        copied_bytes=sum(ended.values()) + sum(size.replica_bytes for size in copies.values()),
         left_bytes=left + waiting_bytes(step.wave, now, stored),
+        unknown_copies=unknown_sizes(step.wave, now, stored) + len(_done(step, now)) - len(ended),
         rate_bytes_per_s=gauge.rate_bytes_per_s,
         rates_bytes_per_s=_rates(first, copies),
         slowest=_slowest(copies),
         state=f"{claims.wave_name(step.wave.number)}: {describe_state(step.wave, now)}",
         throttles=describe_throttles(step.wave.without(follower_elements(_done(step, now))), now),
         foreign=_foreign(step, now),
-        held_back=step.wanted_states()[-1].because,
+        held_back=wanted.because,
+        wanted=wanted,
         throttles_bytes_per_s=_limits(step, now),
         plan_waves=_plan_waves(step),
     )
@@ -186,12 +214,11 @@ def _done(step: Execution, now: Observed) -> list[Copy]:
     return [(*partition, broker) for partition in done for broker in step.wave.added(partition)]
 
 
-def _copied_bytes(step: Execution, now: Observed, copies: Mapping[Copy, CopySize]) -> int:
-    """What running copies have, and the size of those that are done."""
+def _ended_sizes(step: Execution, now: Observed) -> dict[Copy, int]:
+    """The bytes of the copies that are done, if their brokers answer."""
     done = _done(step, now)
     stored = step.admin.stored({broker for _, _, broker in done if broker in now.alive})
-    ended = sum(stored.size_bytes.get(copy, 0) for copy in done)
-    return ended + sum(size.replica_bytes for size in copies.values())
+    return {copy: stored.size_bytes[copy] for copy in done if copy in stored.size_bytes}
 
 
 def _rates(first: Mapping[Copy, CopySize], last: Mapping[Copy, CopySize]) -> dict[int, float]:

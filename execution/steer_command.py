@@ -17,11 +17,12 @@ from execution.progress import running_copies
 from execution.steering import foreign, is_there, steer, unknown
 from execution.steps import Execution
 from execution.wanted import CANCEL, STEP_SECONDS, STEPS, STOP, Wanted
-from execution.wave import Wave
+from execution.wave import MoveState, Wave
 from optimizer.errors import BallastError, ConfigError, bullets
-from optimizer.units import agree, human_bytes, human_rate
+from optimizer.units import agree, clause, human_bytes, human_rate
+from optimizer.windows_setting import MOST_MB_PER_S
 
-# What a paused follower still gets: an answer that is under way, for each copy.
+# What each copy of a paused broker still gets, each time that Kafka's meter has forgotten the last answer.
 _PAUSED_BYTES = 2**20
 _METER_SECONDS = 11  # seconds that Kafka's meter of a rate remembers
 BYTES_PER_MB = 10**6  # decimal unit, a power of 1000
@@ -33,10 +34,12 @@ def wanted_rate(text: str, now_bytes_per_s: int, most_bytes_per_s: float) -> int
     Raises
     ------
     ConfigError
-        When it is no rate, or above the limit of the configuration.
+        When it is no rate, above the limit of the configuration, or above any rate that a configuration may have.
     """
-    match = re.fullmatch(r"(x?)(\d+(?:\.\d+)?)", text)
+    match = re.fullmatch(r"(x?)(\d{1,30}(?:\.\d{1,30})?)", text)  # more digits are no number of a person
     rate = round(float(match[2]) * (now_bytes_per_s if match[1] else BYTES_PER_MB)) if match else 0
+    if rate > MOST_MB_PER_S * BYTES_PER_MB:
+        raise ConfigError(f"rate {text!r}: give at most {MOST_MB_PER_S} MB/s")
     if rate < 1:
         raise ConfigError(f"rate {text!r}: give MB/s such as 80, or a factor of the rate now such as x0.5")
     if most_bytes_per_s and rate > most_bytes_per_s:
@@ -81,7 +84,7 @@ def steer_wave(step: Execution, options: argparse.Namespace, most_bytes_per_s: f
     now = step.observe()
     if name == "pause":
         copies = len(running_copies(step.wave, now, step.ends(now)))
-        step.say(_describe_pause(step.wave, copies))
+        step.say(_describe_pause(copies))
     if is_alive(step.warehouse, plan.cluster_id):
         _say_foreign(step, step.wanted_states(), now)
         step.say(f"{step.name}: {name} is in the journal; the process that executes the plan applies it within seconds")
@@ -93,17 +96,15 @@ def steer_wave(step: Execution, options: argparse.Namespace, most_bytes_per_s: f
     if name == "stop":
         step.say(f"{step.name}: no process executes the plan, so nothing more is started")
     _apply(step, step.wanted_states(), step.admin)
+    if name == "resume":
+        _say_waiting(step)
 
 
-def _describe_pause(wave: Wave, copies: int) -> str:
-    """What is still copied during a pause.
-
-    A move inside a broker gets the next answer each time that Kafka's meter has forgotten the last one.
-    """
-    how_long = "in each" if wave.inside else "for up to"
+def _describe_pause(copies: int) -> str:
+    """What is still copied during a pause: no rate stops a copy completely."""
     return (
         f"{copies} running {agree(copies, 'copy', 'copies')} may still get about "
-        f"{human_bytes(copies * _PAUSED_BYTES)}, {how_long} {_METER_SECONDS} seconds"
+        f"{human_bytes(copies * _PAUSED_BYTES)} in each {_METER_SECONDS} seconds"
     )
 
 
@@ -123,6 +124,14 @@ def _apply(step: Execution, states: list[Wanted], admin: Admin) -> None:
         remedy = "run the command again when their brokers answer"
         raise BallastError(f"these rates are unknown, {remedy}:{bullets(missing)}")
     step.say(f"{step.name}: the rates are as wanted")
+
+
+def _say_waiting(step: Execution) -> None:
+    """Say that a command without a living process starts nothing."""
+    if waiting := step.wave.by_state(step.observe_settled())[MoveState.NOT_STARTED]:
+        command = "rollback" if step.wave.is_rollback else "run"
+        wait = clause(len(waiting), "partition", "waits", "wait")
+        step.say(f"{step.name}: {wait}, and no process executes the plan: ./ballast {command} goes on")
 
 
 def _say_foreign(step: Execution, states: list[Wanted], now: Observed) -> None:

@@ -81,6 +81,8 @@ class Execution:
         How many moves of the wave a broker sends or receives at once; 0: the whole wave at once.
     on_pressure : str
         What ``run`` does while the cluster is worse than it was when the wave began: slow, hold or stop.
+    command : str
+        The command that executes the wave, for messages: only ``wave`` has steps.
     disk_headroom : float
         Share of each disk that has to stay free.
     check_in_charge : callable
@@ -101,6 +103,7 @@ class Execution:
     fix_dirs: bool = False
     max_moves_per_broker: int = 0
     on_pressure: str = SLOW
+    command: str = "wave"
     disk_headroom: float = 0.0
     check_in_charge: Callable[[], None] = lambda: None
     # Partitions whose unexpected state was read often enough.
@@ -123,7 +126,7 @@ class Execution:
         except Refused as error:
             problems += error.problems
         now = self.observe_settled()
-        problems += [*self._problems(now), *([] if self.accepts_risk else self.at_risk(now))]
+        problems += [*self._problems(now), *self.at_risk(now)]
         if problems:
             raise Refused(*problems)
         self.say_skips(now)
@@ -136,13 +139,13 @@ class Execution:
         with self.locked():
             self._check_free()
             now = self.observe_settled()
-            risks = self.at_risk(now)
-            if problems := [*self._problems(now), *([] if self.accepts_risk else risks)]:
+            if problems := [*self._problems(now), *self.at_risk(now)]:
                 raise Refused(*problems)
             self._check_has_throttles()
             self.say_skips(now)
             for line in preflight.without_spare(self.wave, now):
                 self.say(line)
+            risks = self.risks(now)
             for line in risks:
                 self.say(f"accepted: {line}")
             changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
@@ -153,10 +156,22 @@ class Execution:
             # A killed step may have set rates that it did not record.
             dead = self.wave.throttled_brokers - now.alive if is_new else self.never_set()
             self.record(claims.THROTTLED, result=never_set_of(dead))
-            self.say(f"the throttles of {self.name} are set")
+            if self.wave.throttles:
+                self.say(f"the throttles of {self.name} are set")
 
-    def execute(self) -> None:
-        """Start the copies, once, and only under throttles."""
+    def execute(self, *, is_watched: bool = False) -> None:
+        """Start the copies, once, and only under throttles.
+
+        Parameters
+        ----------
+        is_watched : bool
+            Whether somebody looks again soon; then a wave that is held back is only said.
+
+        Raises
+        ------
+        StillMoving
+            When nothing is started because the wave is held back, and nobody looks again.
+        """
         with self.locked():
             self._check_held()
             now = self.observe_settled()
@@ -168,13 +183,19 @@ class Execution:
                 return
             if (wanted := self.wanted_states()[-1]).holds_back:
                 reason = wanted.because or "it is paused or was stopped"
-                self.say(f"nothing of {self.name} is started, because {reason}: ./ballast resume lets it go on")
+                line = f"nothing of {self.name} is started, because {reason}: ./ballast resume lets it go on"
+                if not is_watched:
+                    raise StillMoving(line)
+                self.say(line)
                 return
             self._check_has_throttles()
             if problems := self._problems(now):
                 raise Refused(*problems)
             if missing := self.wave.missing_throttles(now):
-                raise Refused(f"not set: {first_of(missing)}", f"run the step throttle of {self.name} first")
+                raise Refused(
+                    f"not set: {first_of(missing)}",
+                    f"run the step throttle of {self.name} first" if self.has_steps else "run the command again",
+                )
             if full := preflight.without_room(self.wave, now, self.ends(now), self.disk_headroom):
                 raise Refused(*full)
             self.say_skips(now)
@@ -327,12 +348,13 @@ class Execution:
                 self.note_returned(now)
                 self._set_throttles(now)
                 raise StillMoving(
-                    f"{self.name} was started while this step ran, so its throttles are set again: "
-                    "run the step off again when the copies are done"
+                    f"{self.name} was started meanwhile, so its throttles are set again: "
+                    f"run the {self._off} again when the copies are done"
                 )
             if self.is_held():
                 self.record(claims.RELEASED, result="; ".join(left) or None)
-            self.say(f"the throttles of {self.name} are removed, the cluster is free")
+            removed = f"the throttles of {self.name} are removed" if self.wave.throttles else f"{self.name} has ended"
+            self.say(f"{removed}, the cluster is free")
 
     def verify(self) -> None:
         """Check that every partition has its planned replicas and that ``off`` has freed the cluster.
@@ -381,6 +403,15 @@ class Execution:
         """The wave in messages."""
         return f"{claims.wave_name(self.wave.number)} of {len(self.plan.waves)}"
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether an operator runs the steps one by one."""
+        return self.command == "wave"
+
+    @property
+    def _off(self) -> str:
+        return "step off" if self.has_steps else "command"
+
     def say_skips(self, now: Observed) -> None:
         """Say which partitions are skipped, and why."""
         if not self.is_strict:
@@ -417,7 +448,14 @@ class Execution:
         return stored_baseline(changes) if changes else None
 
     def at_risk(self, now: Observed) -> list[str]:
-        """Partitions of the cluster that must be well before the wave begins; nothing once it holds the cluster."""
+        """Problems of partitions of the cluster that must be well before the wave begins, unless this is accepted."""
+        if self.accepts_risk:
+            return []
+        remedy = "wait until the brokers are well, or give --accept-under-replicated"
+        return [f"{line}; {remedy}" for line in self.risks(now)]
+
+    def risks(self, now: Observed) -> list[str]:
+        """Partitions of the cluster that are not well before the wave begins; nothing once it holds the cluster."""
         if self.is_held():
             return []
         dead = self.plan.manifest["dead_brokers"]
@@ -620,7 +658,12 @@ class Execution:
 
     def raise_unfinished(self, by_state: Mapping[MoveState, list[TopicPartition]]) -> NoReturn:
         """Raise ``Refused``: nothing moves, but partitions are not done."""
-        raise Refused(*preflight.unfinished_lines(by_state, strict=self.is_strict))
+        remedy = (
+            "run the step execute again, or the step off to end the wave"
+            if self.has_steps
+            else f"./ballast {self.command} goes on, ./ballast cancel ends the wave"
+        )
+        raise Refused(*preflight.unfinished_lines(by_state, remedy, strict=self.is_strict))
 
     def _remove_throttles(self, journal: Sequence[claims.Row], *, accept_owed: bool) -> Sequence[str]:
         """Remove the wave's own throttles; returns the lines about those that somebody else has changed."""
@@ -632,9 +675,8 @@ class Execution:
             self.say(f"owed: {line}")
         if left.refused or (left.owed and not accept_owed):
             lines = [*left.refused, *(f"owed: {line}" for line in left.owed)]
-            command = "command" if self.wave.is_rollback else "step off"
             when = f" when the brokers are back{self._accepting()}" if left.owed else ""
-            message = f"some throttles of {self.name} are not removed: run the {command} again{when}{bullets(lines)}"
+            message = f"some throttles of {self.name} are not removed: run the {self._off} again{when}{bullets(lines)}"
             raise BallastError(message) if left.refused else Owed(message)
         return left.foreign
 

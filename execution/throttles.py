@@ -120,6 +120,18 @@ def to_remove(entries: Entries, now: Mapping[Throttle, str]) -> Removal:
     return Removal(changes, tuple(left))
 
 
+def after_removal(entries: Entries, now: Mapping[Throttle, str]) -> dict[Throttle, str]:
+    """The throttles of the cluster when ``to_remove`` has restored these entries."""
+    result = dict(now)
+    for key, (operation, value) in to_remove(entries, now).changes.items():
+        there = result.pop(key)
+        if operation == "SUBTRACT":
+            result[key] = ",".join(each for each in elements_of(there) if each not in elements_of(value))
+        elif value is not None:
+            result[key] = value
+    return result
+
+
 def follower_elements(copies: Iterable[tuple[str, int, int]]) -> dict[Throttle, set[str]]:
     """The elements of copies (topic, partition, broker) in the lists of followers."""
     result: dict[Throttle, set[str]] = {}

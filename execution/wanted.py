@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from execution.observed import Throttle
 from execution.wave import Wave
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE
+from optimizer.units import human_rate
 
 STEPS = 10  # steps up to a higher rate: each adds at most a tenth of it
 STEP_SECONDS = 3.0  # seconds between two steps: so the meter forgets most of a step before the last one comes
@@ -31,7 +32,7 @@ class Wanted:
     copy_bytes_per_s : int or None
         Rate of the copies of each broker, without live replication; None: the plan's.
     is_paused : bool
-        Whether nothing starts and followers copy nothing.
+        Whether nothing starts and followers have the rate of a pause, 1 byte per second.
     ending : str
         Empty, ``stop`` (ends after the running copies) or ``cancel``.
     pressure : str
@@ -60,6 +61,25 @@ class Wanted:
     def to_json(self) -> str:
         """As text for the journal; without pressure as earlier releases read it."""
         return json.dumps({name: value for name, value in asdict(self).items() if name not in _LATER or value})
+
+
+def describe_wanted(wanted: Wanted) -> str:
+    """In words what is wanted of a wave."""
+    copy_bytes_per_s = wanted.copy_bytes_per_s
+    rate = (
+        "the plan's rate of copies"
+        if copy_bytes_per_s is None
+        else f"{human_rate(copy_bytes_per_s)} of copies for each broker"
+    )
+    holds = {
+        "paused (nothing is started, followers get 1 byte/s)": wanted.is_paused,
+        "stopped (nothing more is started, the wave ends after its running copies)": wanted.ending == STOP,
+        "cancelled": wanted.ending == CANCEL,
+        "held back (nothing is started, followers copy at half the rate)": wanted.pressure == SLOW,
+        "held back (nothing is started)": wanted.pressure == HOLD,
+    }
+    held = [text for text, is_true in holds.items() if is_true] or ["not held back"]
+    return "; ".join([*held, f"later {rate}" if wanted.is_paused else rate])
 
 
 def history(rows: Iterable[Mapping[str, object]], event: str) -> list[Wanted]:

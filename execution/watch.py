@@ -12,11 +12,19 @@ from execution.inside import Place
 from execution.journal import never_set
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.planned import Refused
-from execution.progress import Copy, CopySize, Gauge, running_copies, waiting_bytes
+from execution.progress import (
+    Copy,
+    CopySize,
+    Gauge,
+    describe_unknown,
+    running_copies,
+    unknown_sizes,
+    waiting_bytes,
+)
 from execution.steering import is_there, steer
 from execution.steps import READS, Execution, StillMoving
 from execution.throttles import elements_of, follower_elements, shortened
-from execution.wanted import CANCEL, HOLD, SLOW, STEP_SECONDS, STOP, Wanted, history, own_rates, rates
+from execution.wanted import CANCEL, HOLD, SLOW, STEP_SECONDS, STOP, Wanted, describe_wanted, history, own_rates, rates
 from execution.wave import MoveState
 from optimizer.errors import BallastError, bullets
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
@@ -199,7 +207,7 @@ class Watch:
         """Start what waits and has room; a wave that was held back until now begins with the step execute."""
         if not self._is_executed:
             wave = replace(self.step.wave, own_rates=own_rates(self.step.wave, self._states))
-            replace(self.step, wave=wave).execute()
+            replace(self.step, wave=wave).execute(is_watched=True)
             return
         with self.step.changing():
             self.step.start_next(now)
@@ -207,9 +215,9 @@ class Watch:
     def _end_if_stopped(self, now: Observed) -> None:
         if self._states[-1].ending == STOP:
             self.step.off(cancel=False, accept_owed=False)
-            raise Stopped(
-                f"{self.step.name} was stopped: {describe_state(self.step.wave, now)}; nothing more is started"
-            )
+            state = f"{describe_state(self.step.wave, now)}; nothing more is started"
+            because = f", because {self._states[-1].because}" if self._states[-1].because else ""
+            raise Stopped(f"{self.step.name} was stopped: {state}{because}")
 
     def _new_guard(self) -> Guard:
         """With the baseline of the journal; with the cluster as it is if an earlier release began the wave."""
@@ -248,7 +256,7 @@ class Watch:
             self._never_set = never_set(rows)
             for before, state in pairwise(self._states[known - 1 :]):
                 if replace(state, pressure=before.pressure, because=before.because) != before:
-                    step.say(f"{step.name}: wanted is now {state.to_json()}")
+                    step.say(f"{step.name}: wanted is now: {describe_wanted(state)}")
         if self._never_set & now.alive:
             with step.changing():
                 step.note_returned(now)
@@ -334,10 +342,12 @@ class Watch:
         if self._lines.is_due(at_seconds):
             left = sum(size.left_bytes for size in copies.values()) + waiting_bytes(self.step.wave, now, stored)
             rate = self.gauge.rate_bytes_per_s
-            pace = f", {human_rate(rate)}, about {human_time(left / rate)} more" if rate else ""
-            self.step.say(
-                f"{self.step.name}: {describe_state(self.step.wave, now)}; {human_bytes(left)} left to copy{pace}"
-            )
+            unknown = unknown_sizes(self.step.wave, now, stored)
+            pace = f", {human_rate(rate)}" if rate else ""
+            if rate and not unknown:
+                pace += f", about {human_time(left / rate)} more"
+            progress = f"{human_bytes(left)} left to copy{pace}{describe_unknown(unknown)}"
+            self.step.say(f"{self.step.name}: {describe_state(self.step.wave, now)}; {progress}")
 
     def _held_back(self) -> list[str]:
         """Why nothing is started, if the cluster is the reason."""

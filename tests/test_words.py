@@ -32,6 +32,7 @@ SQL = frozenset(("expr", "filter", "query", "selectExpr", "sql", "where"))
 MAY_LOAD = {
     "benchmarks/collect.py": {"bound_figures"},
     "benchmarks/fuzz/unusual_clusters.py": {"_request"},
+    "execution/approve.py": {"_describe_approval"},
     "execution/rollback.py": {"_elect"},
     "execution/steps.py": {"_elect"},
     "execution/verify.py": {"_because"},

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from execution.planned import Refused
+from execution.planned import NoManifest, Refused
 from execution.steps import Incomplete, StillMoving
 from execution.watch import Stalled, Stopped
 from optimizer import job_options
@@ -16,7 +16,8 @@ from tests.docs.pages import ROOT
 
 # The word for each refusal in a list.
 OF_RUNS: dict[type[BallastError], str] = {QualityGateFailed: "gate", AuditFailed: "audit", AlreadyApproved: "approved"}
-OF_COMMANDS: dict[type[BallastError], str] = {Refused: "the message lists the problems", Stopped: "stopped"}
+LISTED = "the message lists the problems"
+OF_COMMANDS: dict[type[BallastError], str] = {Refused: LISTED, NoManifest: LISTED, Stopped: "stopped"}
 
 
 def of_help(text: str) -> dict[int, str]:

@@ -321,10 +321,11 @@ def test_links_are_files_that_exist(names: tuple[str, ...]) -> None:
 
 def test_an_unknown_disk_capacity_is_to_do_first() -> None:
     """Nothing checks that copies fit: also if every request is reached. Unknown rates are only to know."""
-    unknown = {"amount": 2.0, "limit": 12.0}
     base = full(findings=[], moves=synthetic(12).moves)
     quiet = replace(base, waves=[replace(row, below_floor=False) for row in base.waves], brokers=_kept(base))
-    rows = planned(finding("no_disk_capacity", "c", "both", **unknown), finding("no_rates", "c", "both")).findings
+    rows = planned(
+        finding("no_disk_capacity", "c", "both", amount=2.0, limit=12.0), finding("no_rates", "c", "both")
+    ).findings
     text = page(replace(quiet, findings=rows))
     assert state(text) == "amber"
     assert "<b>The disk capacity of 10 of 12 brokers</b> is unknown, so nothing checks that copies fit." in text

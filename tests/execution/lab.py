@@ -116,10 +116,10 @@ class Lab:
         return replace(step, max_moves_per_broker=self.cap)
 
     def start(self) -> Execution:
-        """Set the throttles of the first wave and start it."""
+        """Set the throttles of the first wave and start it, as ``run`` does."""
         step = self.process()
         step.throttle()
-        step.execute()
+        step.execute(is_watched=True)
         return step
 
     def watch(self, *, stall_seconds: float = 900.0, for_seconds: float | None = None) -> Watch:

@@ -113,6 +113,10 @@ def test_what_was_wrong_before_is_no_pressure(build: Build) -> None:
     watched(lab, accepts_risk=True)
     assert wanted(lab) == []
     assert lab.kafka.moves == {}
+    accepted = [line.removeprefix("accepted: ") for line in lab.lines if line.startswith("accepted: ")]
+    assert accepted
+    assert lab.warehouse.stored[0]["result"] == "; ".join(accepted)
+    assert not [line for line in accepted if "--accept-under-replicated" in line], "the option was given"
 
 
 def test_one_look_is_not_enough(build: Build) -> None:
@@ -137,7 +141,7 @@ def test_a_wave_may_be_stopped(build: Build) -> None:
     """With ``stop`` it ends after the running copies, and the cluster is free."""
     lab = build(rate_bytes_per_s=10 * MB, cap=1)
     lags(lab, begin=5)
-    with pytest.raises(Stopped):
+    with pytest.raises(Stopped, match=r"; nothing more is started, because .* since the wave began: "):
         watched(lab, on_pressure="stop")
     assert lab.kafka.replicas["t", 0] == AFTER["t", 0]
     assert lab.kafka.replicas["t", 1] != AFTER["t", 1]

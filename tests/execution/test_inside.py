@@ -252,7 +252,7 @@ def test_a_pause_says_what_still_flows(build: InsideBuild) -> None:
     begun(lab)
     lab.kafka.needed = {}
     steer_wave(lab.process(2), Namespace(command="pause"), 0.0)
-    assert "3 running copies may still get about 3.15 MB, in each 11 seconds" in lab.lines
+    assert "3 running copies may still get about 3.15 MB in each 11 seconds" in lab.lines
     assert set(lab.kafka.throttles.values()) == {"1"}
 
 

@@ -249,7 +249,7 @@ def test_throttles_are_set_again_if_a_wave_was_started_meanwhile(scene: Scene) -
     scene.shows(*[scene.throttled(BEFORE)] * 3, scene.throttled(MOVING))
     with pytest.raises(
         StillMoving,
-        match="was started while this step ran, so its throttles are set again: run",
+        match="was started meanwhile, so its throttles are set again: run",
     ):
         scene.step.off(cancel=False, accept_owed=False)
     assert scene.calls[0] == REMOVED

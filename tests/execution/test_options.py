@@ -206,6 +206,15 @@ def test_limits_of_run_are_checked(capsys: pytest.CaptureFixture[str], words: li
     assert capsys.readouterr().err.endswith(f"error: argument {message}\n")
 
 
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x"])
+def test_the_pause_between_two_checks_is_more_than_zero(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """Else the step wait asks the brokers without a pause, or ends with an error in the middle."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["wave", "wait", *PLAN, "--wave", "1", f"--every={text}"])
+    assert ended.value.code == 2
+    assert f"argument --every: {text!r} is not a number of seconds: give more than 0\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("minutes", [-1, 2])
 def test_a_time_of_day_is_the_next_one(minutes: int) -> None:
     """Of this host's clock: today, or else tomorrow."""

@@ -13,11 +13,12 @@ import pytest
 from execution import claims
 from execution.in_charge import Busy
 from execution.planned import Refused
+from execution.rollback import say_rollback
 from execution.run import dry_run
 from execution.steps import Incomplete, Owed, StillMoving
 from execution.wanted import CANCEL
 from execution.watch import Stalled, Stopped
-from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE
+from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from tests.execution.fake_kafka import Killed
 from tests.execution.lab import AFTER, BEFORE, FIRST, LIMITS, MB, RATE, Build, Lab
 
@@ -136,6 +137,26 @@ def test_no_wave_begins_that_ends_too_late(build: Build) -> None:
     assert lab.kafka.replicas == AFTER
 
 
+def test_the_end_of_a_wave_that_is_too_late_is_after_the_limit(build: Build) -> None:
+    """Also in words, which have no seconds: not "at 19:11, after 19:11"."""
+    lab = build()
+    lab.plan = replace(lab.plan, manifest={**lab.plan.manifest, "wave_seconds": {"1": 1, "2": 1}})
+    with pytest.raises(StillMoving) as late:
+        lab.run(until=datetime.now(tz=UTC))
+    end, limit = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", str(late.value))
+    assert end > limit
+
+
+def test_a_wave_that_copies_nothing_has_no_throttles(build: Build) -> None:
+    """So the output does not say that they are set or removed."""
+    lab = build()
+    lab.waves = (replace(lab.waves[0], after={("t", 0): (2, 1)}, before={("t", 0): (1, 2)}, throttles={}), lab.waves[1])
+    lab.run(last=1)
+    assert "wave 1 of 2 copies nothing, so it has no throttles" in lab.lines
+    assert "wave 1 of 2 has ended, the cluster is free" in lab.lines
+    assert not [line for line in lab.lines if line.startswith("the throttles")]
+
+
 def test_a_wave_that_holds_the_cluster_goes_on_in_any_case(build: Build) -> None:
     """It may end late; else its throttles would stay all day."""
     lab = build()
@@ -243,6 +264,38 @@ def test_a_dry_run_says_problems_and_skips(build: Build) -> None:
     assert f"skipped: {ELSEWHERE}" in lab.lines
     assert any(line.startswith("problem: 1 throttle was set by somebody else") for line in lab.lines)
     assert lab.lines[-1] == "would remove 5 throttles when the copies are done"
+
+
+def test_a_dry_run_knows_the_plans_own_wave_that_runs(build: Build) -> None:
+    """Its throttles, also at another rate, and its copies are no problem: they end before the next wave begins."""
+    lab = build(rate_bytes_per_s=MB)
+    lab.start()
+    lab.want(copy_bytes_per_s=5 * MB)
+    lab.kafka.throttles["brokers", "3", FOLLOWER_RATE] = str(5 * MB)
+    dry_run(lab.process(), lab.waves, LIMITS)
+    assert [line for line in lab.lines if line.startswith("problem")] == []
+    second = lab.lines.index("wave 2 of 2: 1 partition, 1 not started")
+    would = [f"would set {' '.join(key)}={value}" for key, value in sorted(lab.waves[1].throttles.items())]
+    assert sorted(line for line in lab.lines[second:] if line.startswith("would set")) == would
+    lab.lines.clear()
+    say_rollback(lab.process(), lab.waves, [1])
+    assert [line for line in lab.lines if line.startswith("problem")] == []
+
+
+def test_a_dry_run_says_that_the_command_would_refuse(build: Build) -> None:
+    """An expired plan, or a cluster that another wave holds, once; of a dead broker no throttle would be set."""
+    lab = build()
+    claims.record(lab.warehouse, replace(lab.plan, run_id="other"), 1, claims.HELD)
+    lab.kafka.dead.add(3)
+    dry_run(replace(lab.process(), plan=expired(lab)), lab.waves, LIMITS)
+    problems = [line for line in lab.lines if line.startswith("problem: ")]
+    assert len([line for line in problems if "is held by wave 1 of run 'other'" in line]) == 1
+    assert len([line for line in problems if "expired at 2026-11-02 00:00 UTC" in line]) == 1
+    assert not [line for line in lab.lines if line.startswith("would set brokers 3 ")]
+    assert [line for line in lab.lines if line.startswith("would set brokers 1 ")]
+    lab.lines.clear()
+    say_rollback(lab.process(), lab.waves, [1])
+    assert not [line for line in lab.lines if line.startswith("problem")], "nothing would be taken back"
 
 
 @pytest.mark.parametrize("cap", [0, 1])

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from execution import claims, run_step
 from execution.health import Baseline
+from execution.held import held_wave
 from execution.journal import changes_of
 from execution.options import STEPS
 from execution.tables import Warehouse
@@ -267,4 +268,39 @@ def test_a_wave_is_ended_without_its_documents(commands: Commands, recorder: Rec
     assert (journal.throttles, journal.topic_ids, journal.stuck) == (wave.throttles, wave.topic_ids, wave.stuck)
     for step in sorted(STEPS.keys() - {"off"}):
         assert commands.wave(step, *OLD).code == 3
+    assert [call[0] for call in recorder.calls] == ["off"]
+
+
+@pytest.mark.parametrize("changed", [{"content": "'{}'"}, None], ids=["changed", "gone"])
+def test_a_wave_is_ended_and_steered_without_its_manifest(
+    commands: Commands, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str] | None
+) -> None:
+    """While it holds the cluster: the journal, the verdict and the table of waves are enough. Not after its release."""
+    plan = load_plan(commands.warehouse)
+    wave = load_wave(commands.warehouse, 1)
+    entries = {key: Entry(None, value) for key, value in wave.throttles.items()}
+    changes = changes_of(wave, entries, Baseline(frozenset(), frozenset()))
+    claims.record(commands.warehouse, plan, 1, claims.HELD, changes=changes)
+    read = Warehouse.rows
+
+    def rows(warehouse: Warehouse, table: str, **equal: Any) -> list[dict[str, Any]]:
+        """The tables of a plan that are needed here, and not in the warehouse of the tests."""
+        waves = [{"wave": number, "estimated_seconds": plan.wave_seconds[number]} for number in plan.waves]
+        return waves if table == "waves" else read(warehouse, table, **equal)
+
+    monkeypatch.setattr(Warehouse, "rows", rows)
+    documents = DeltaTable(f"{commands.warehouse.path}/documents")
+    if changed:
+        documents.update(updates=changed, predicate="path = 'c/manifest.json'")
+    else:
+        documents.delete()
+    steered, _ = held_wave(commands.warehouse, "c")
+    assert (list(steered.waves), steered.manifest_sha256) == (list(plan.waves), plan.manifest_sha256)
+    assert steered.wave_seconds == plan.wave_seconds
+    assert commands.wave("off", "--manifest", plan.manifest_sha256[:8]).code == 0
+    assert recorder.arguments["wave"].after == wave.after
+    assert commands.wave("verify").code == commands.wave("off", "--manifest", "0" * 8).code == 3
+    commands.run("revoke")
+    claims.record(commands.warehouse, plan, 1, claims.RELEASED)
+    assert commands.wave("off").code == 3
     assert [call[0] for call in recorder.calls] == ["off"]

@@ -7,6 +7,7 @@ import pytest
 
 from execution import claims
 from execution.status import Status, status
+from execution.wanted import STOP, Wanted
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE
 from tests.execution.lab import MB, RATE, SIZE, Build
 
@@ -20,6 +21,7 @@ STATUS = Status(
     partitions={"in flight": 2},
     copied_bytes=30 * MB,
     left_bytes=90 * MB,
+    unknown_copies=0,
     rate_bytes_per_s=1.5 * MB,
     rates_bytes_per_s={5: 0.5 * MB, 3: float(MB)},
     slowest=[("t", 0, 3, 60 * MB), ("t", 1, 5, 30 * MB)],
@@ -27,14 +29,15 @@ STATUS = Status(
     throttles="throttles set: 5 of 5",
     foreign=["brokers 9 leader.replication.throttled.rate=7"],
     held_back="broker 4 is not alive any more",
+    wanted=Wanted(copy_bytes_per_s=2 * MB),
     throttles_bytes_per_s={3: 2 * MB, 4: MB},
     plan_waves=[(1, "runs", 120.0), (2, "waits", None)],
 )
 # Other programs read them: do not rename them.
 KEYS = [
     *("cluster_id", "run_id", "wave", "waves", "since", "executed_by", "partitions", "copied_bytes", "left_bytes"),
-    *("rate_bytes_per_s", "rates_bytes_per_s", "slowest", "state", "throttles", "foreign"),
-    *("held_back", "throttles_bytes_per_s", "plan_waves", "left_seconds"),
+    *("unknown_copies", "rate_bytes_per_s", "rates_bytes_per_s", "slowest", "state", "throttles", "foreign"),
+    *("held_back", "wanted", "throttles_bytes_per_s", "plan_waves", "left_seconds"),
 ]
 
 
@@ -44,6 +47,7 @@ def test_the_text() -> None:
         "cluster c: wave 1 of 2 of run r since 2026-11-27 21:00 UTC",
         "executed by: ann on h, process 7",
         "wave 1: 2 partitions, 2 in flight",
+        "wanted: not held back; 2.00 MB/s of copies for each broker",
         "copied: 30.00 MB of 120.00 MB (25 %), 90.00 MB left",
         "rate: 1.50 MB/s, about 1 min more",
         "  broker 3 receives 1.00 MB/s of 2.00 MB/s",
@@ -61,7 +65,8 @@ def test_the_text() -> None:
 def test_the_text_without_copies() -> None:
     """No rate, and no share of nothing."""
     empty = replace(STATUS, copied_bytes=0, left_bytes=0, rate_bytes_per_s=0.0, rates_bytes_per_s={}, slowest=[])
-    assert list(replace(empty, executed_by=None, foreign=[], held_back="", plan_waves=[]).lines())[1:] == [
+    usual = replace(empty, wanted=Wanted(), executed_by=None, foreign=[], held_back="", plan_waves=[])
+    assert list(usual.lines())[1:] == [
         "executed by: no process (./ballast run goes on)",
         "wave 1: 2 partitions, 2 in flight",
         "copied: 0 B of 0 B, 0 B left",
@@ -74,10 +79,50 @@ def test_the_json_has_the_same_keys_in_every_release() -> None:
     content = json.loads(STATUS.to_json())
     assert list(content) == KEYS
     assert content["left_seconds"] == 60.0
+    assert content["wanted"] == {
+        **{"copy_bytes_per_s": 2 * MB, "is_paused": False, "ending": "", "pressure": "", "because": ""},
+    }
     assert content["rates_bytes_per_s"] == {"5": 500_000.0, "3": 1_000_000.0}
     assert content["slowest"] == [["t", 0, 3, 60 * MB], ["t", 1, 5, 30 * MB]]
     assert json.loads(replace(STATUS, rate_bytes_per_s=0.0).to_json())["left_seconds"] is None
     assert "\n" not in STATUS.to_json()
+
+
+@pytest.mark.parametrize(("copies", "name"), [(1, "size of 1 copy"), (2, "sizes of 2 copies")])
+def test_copies_of_unknown_size_are_counted(copies: int, name: str) -> None:
+    """Then there is no share, and nobody knows the time left."""
+    partly = replace(STATUS, unknown_copies=copies)
+    assert list(partly.lines())[4:6] == [f"copied: 30.00 MB, 90.00 MB left; {name} unknown", "rate: 1.50 MB/s"]
+    assert json.loads(partly.to_json())["left_seconds"] is None
+
+
+def test_a_target_that_does_not_answer_leaves_sizes_unknown(build: Build) -> None:
+    """Of running copies and of those that are done; without an answering leader of waiting copies too."""
+    lab = build(cap=1)
+    lab.sizes["t", 0, 1] = 20 * MB
+    step = lab.start()
+    lab.clock.sleep(2)
+    step.start_next(step.observe())
+    assert status(lab.process()).unknown_copies == 0
+    lab.kafka.mute = {3}
+    now = status(lab.process())
+    assert (now.copied_bytes, now.left_bytes, now.unknown_copies) == (0, 0, 2)
+    assert "copied: 0 B, 0 B left; sizes of 2 copies unknown" in now.lines()
+    waiting = build()
+    waiting.process().throttle()
+    waiting.kafka.mute = {1}
+    now = status(waiting.process())
+    assert (now.left_bytes, now.unknown_copies) == (SIZE, 1)
+
+
+def test_what_operators_want_is_shown(build: Build) -> None:
+    """Also if nothing has changed in the cluster yet."""
+    lab = build()
+    lab.start()
+    lab.want(copy_bytes_per_s=20 * MB, ending=STOP)
+    now = status(lab.process())
+    assert now.wanted == Wanted(20 * MB, ending=STOP)
+    assert [line for line in now.lines() if line.startswith("wanted: stopped (")]
 
 
 def test_running_copies_are_read_twice(build: Build) -> None:

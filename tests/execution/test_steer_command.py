@@ -12,9 +12,10 @@ from execution.in_charge import Busy
 from execution.lock_files import path_of
 from execution.planned import Refused
 from execution.steer_command import BYTES_PER_MB, steer_wave, wanted_rate
+from execution.tables import Warehouse
 from execution.wanted import Wanted
 from optimizer import locks
-from optimizer.errors import BallastError, ConfigError
+from optimizer.errors import BallastError, ConfigError, StageError
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE
 from tests.execution.lab import BEFORE, MB, RATE, Build, Lab
 from tests.execution.scene import Scene
@@ -50,6 +51,17 @@ def test_the_configuration_limits_the_rate(text: str, rate: str) -> None:
     assert wanted_rate(text, RATE, 0) == 101 * MB
 
 
+@pytest.mark.parametrize("text", ["1000001", "99999999999999", "x100001", "9" * 30])
+def test_a_rate_that_no_configuration_may_have_is_refused(build: Build, text: str) -> None:
+    """Before it is in the journal: else Kafka refuses each of its steps."""
+    lab = build()
+    lab.start()
+    with pytest.raises(ConfigError, match=f"^rate '{text}': give at most 1000000 MB/s$"):
+        steer(lab, "rate", text)
+    assert wanted(lab) == []
+    assert wanted_rate("1000000", RATE, 0) == 10**12
+
+
 def steer(lab: Lab, command: str, rate: str = "", most_bytes_per_s: float = 0) -> list[str]:
     """Run a command; returns its lines."""
     lab.lines.clear()
@@ -81,13 +93,23 @@ def test_a_pause_says_what_still_comes(build: Build) -> None:
     lab.start()
     steer(lab, "rate", "20")
     assert steer(lab, "pause") == [
-        "2 running copies may still get about 2.10 MB, for up to 11 seconds",
+        "2 running copies may still get about 2.10 MB in each 11 seconds",
         "wave 1 of 2: the rates are as wanted",
     ]
     assert (lab.kafka.throttles[LEADER], lab.kafka.throttles[FOLLOWER]) == (str(20 * MB), "1")
     steer(lab, "resume")
     assert (lab.kafka.throttles[LEADER], lab.kafka.throttles[FOLLOWER]) == (str(20 * MB), str(20 * MB))
     assert wanted(lab)[1:] == [Wanted(20 * MB, is_paused=True).to_json(), Wanted(20 * MB).to_json()]
+
+
+def test_what_waits_is_named_if_nobody_starts_it(build: Build) -> None:
+    """After ``resume``: the command sets rates and starts nothing."""
+    lab = build(rate_bytes_per_s=0, cap=1)
+    lab.start()
+    steer(lab, "pause")
+    assert steer(lab, "resume")[-1] == (
+        "wave 1 of 2: 1 partition waits, and no process executes the plan: ./ballast run goes on"
+    )
 
 
 @pytest.mark.parametrize("command", ["rate", "pause", "resume", "stop", "cancel"])
@@ -209,6 +231,16 @@ def test_without_a_wave_there_is_nothing_to_steer(scene: Scene) -> None:
     claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
     with pytest.raises(Refused, match=nothing):
         held_wave(scene.warehouse, "c")
+
+
+def test_an_unknown_cluster_and_an_unknown_warehouse_are_named(scene: Scene) -> None:
+    """Exit code 2, with the closest id: the wave may hold the cluster of another name, or be in another warehouse."""
+    with pytest.raises(
+        StageError, match=r" has no cluster 'cc' \(did you mean 'c'\?\); ./ballast show lists the runs$"
+    ):
+        held_wave(scene.warehouse, "cc")
+    with pytest.raises(StageError, match=r"^there is no table verdicts in .*: give the warehouse .* --warehouse$"):
+        held_wave(Warehouse(f"{scene.warehouse.path}/none"), "c")
 
 
 def test_the_wave_that_holds_a_cluster_is_in_its_journal(scene: Scene) -> None:

@@ -331,12 +331,15 @@ def test_a_wave_without_room_is_not_started(scene: Scene) -> None:
     ],
 )
 def test_a_wave_that_is_held_back_is_not_started(scene: Scene, wanted: Wanted, reason: str) -> None:
-    """Until an operator resumes it."""
+    """Until an operator resumes it: the step ends with 4, and ``run``, which looks again, only says so."""
     scene.hold()
     scene.shows(scene.throttled(BEFORE))
     claims.record_wanted(scene.warehouse, scene.step.plan, 1, wanted.to_json())
-    scene.step.execute()
     message = f"nothing of wave 1 of 2 is started, because {reason}: ./ballast resume lets it go on"
+    with pytest.raises(StillMoving, match=f"^{message}$") as held_back:
+        scene.step.execute()
+    assert (held_back.value.exit_code, scene.calls, scene.lines) == (4, [], [])
+    scene.step.execute(is_watched=True)
     assert (scene.calls, scene.lines) == ([], [message])
     claims.record_wanted(scene.warehouse, scene.step.plan, 1, Wanted().to_json())
     scene.step.execute()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from execution.wanted import STOP, Wanted, history, next_rate, own_rates, path, rates
+from execution.wanted import CANCEL, HOLD, STOP, Wanted, describe_wanted, history, next_rate, own_rates, path, rates
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from tests.execution.lab import bare_wave
 
@@ -43,6 +43,32 @@ def test_a_plan_of_an_earlier_release_can_be_paused() -> None:
 
 UP = list(range(110, 201, 10))
 RESUMED = [1 + 99 * step // 10 for step in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (PLAN, "not held back; the plan's rate of copies"),
+        (Wanted(20_000_000), "not held back; 20.00 MB/s of copies for each broker"),
+        (
+            Wanted(20_000_000, is_paused=True),
+            "paused (nothing is started, followers get 1 byte/s); later 20.00 MB/s of copies for each broker",
+        ),
+        (
+            Wanted(ending=STOP),
+            "stopped (nothing more is started, the wave ends after its running copies); the plan's rate of copies",
+        ),
+        (Wanted(ending=CANCEL), "cancelled; the plan's rate of copies"),
+        (
+            Wanted(pressure="slow", because="x"),
+            "held back (nothing is started, followers copy at half the rate); the plan's rate of copies",
+        ),
+        (Wanted(pressure=HOLD, because="x"), "held back (nothing is started); the plan's rate of copies"),
+    ],
+)
+def test_what_is_wanted_is_said_in_words(wanted: Wanted, text: str) -> None:
+    """Each field; a paused wave has its rate when it goes on."""
+    assert describe_wanted(wanted) == text
 
 
 @pytest.mark.parametrize(

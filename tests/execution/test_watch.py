@@ -8,8 +8,8 @@ import pytest
 
 from execution.planned import Refused
 from execution.steps import StillMoving
-from execution.wanted import CANCEL, STOP
-from execution.watch import Stalled, Stopped
+from execution.wanted import CANCEL, STOP, Wanted, describe_wanted
+from execution.watch import Patience, Stalled, Stopped, Watch
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from tests.execution.lab import AFTER, BEFORE, FIRST, MB, RATE, SIZE, Build
 
@@ -32,6 +32,20 @@ def test_a_wave_is_watched_to_its_end(build: Build) -> None:
     measured = json.loads(lab.warehouse.stored[-1]["result"])
     assert measured.pop("measured_seconds") >= 0
     assert measured == {"predicted_seconds": 30, "predicted_bytes": 2 * SIZE, "copied_bytes": 2 * SIZE}
+
+
+def test_the_line_names_copies_of_unknown_size(build: Build) -> None:
+    """A target that does not answer: nobody knows how much is left, nor for how long."""
+    lab = build(rate_bytes_per_s=MB)
+    lab.kafka.mute = {3}
+    lab.watch()
+    assert (
+        lab.lines[2:4]
+        == [
+            "wave 1 of 2: 2 partitions, 2 in flight; 0 B left to copy; sizes of 2 copies unknown",
+        ]
+        * 2
+    )
 
 
 def test_removed_throttles_are_set_again(build: Build) -> None:
@@ -123,8 +137,9 @@ def test_a_cancelled_move_ends_the_watch(build: Build) -> None:
     lab = build(rate_bytes_per_s=MB)
     lab.events.append((5, lambda: lab.kafka.reassign({("t", 0): None})))
     lab.events.append((6, lambda: lab.kafka.reassign({("t", 0): BEFORE["t", 0]})))
-    with pytest.raises(Refused, match=r"^neither in flight nor done: t-0: run the step execute again"):
-        lab.watch()
+    remedy = r"\./ballast run goes on, \./ballast cancel ends the wave"
+    with pytest.raises(Refused, match=rf"^neither in flight nor done: t-0: {remedy}$"):
+        Watch(replace(lab.start(), command="run"), Patience(900.0)).to_the_end()
     assert lab.lines[-1] == "somebody cancelled moves: t-0"
     assert lab.clock.seconds - lab.begun == 10.0
     assert set(lab.kafka.moves) == {("t", 1)}
@@ -177,8 +192,8 @@ def test_a_paused_wave_starts_nothing_and_is_not_stalled(build: Build) -> None:
     changed = [seconds for seconds, throttles in lab.history if throttles.get(FOLLOWER) in steps[:-1]]
     assert changed[0] > 2000
     assert [line for line in lab.lines if "wanted" in line] == [
-        'wave 1 of 2: wanted is now {"copy_bytes_per_s": null, "is_paused": true, "ending": ""}',
-        'wave 1 of 2: wanted is now {"copy_bytes_per_s": null, "is_paused": false, "ending": ""}',
+        f"wave 1 of 2: wanted is now: {text}"
+        for text in (describe_wanted(Wanted(is_paused=True)), "not held back; the plan's rate of copies")
     ]
 
 

@@ -201,7 +201,7 @@ def test_a_plan_without_approval_is_not_executed(make_lab: MakeLab) -> None:
 
 
 def test_a_running_wave_is_steered(make_lab: MakeLab) -> None:
-    """A pause stops its copies, the rate comes back in steps, and a cancel ends all; one command executes meanwhile."""
+    """A pause leaves its copy 1 MiB in 11 seconds, then its rate comes back in steps; a cancel ends all."""
     lab = make_lab("steered", ONE, megabytes=60)
     rate = ("brokers", "3", FOLLOWER_RATE)
     with lab.running() as process:
@@ -210,12 +210,15 @@ def test_a_running_wave_is_steered(make_lab: MakeLab) -> None:
         assert (told.code, "executed by: " in told.out) == (0, True)
         assert re.search(r"steered-0 to broker 3: [\d.]+ MB left", told.out)
         paused = lab.steer("pause")
-        assert "1 running copy may still get about 1.05 MB, for up to 11 seconds" in paused.out
+        assert "1 running copy may still get about 1.05 MB in each 11 seconds" in paused.out
         until(lambda: lab.now().throttles[rate] == "1")
         time.sleep(12)
-        before = lab.copied_bytes(3)
-        time.sleep(4)
-        assert lab.copied_bytes(3) <= before + 2**20
+        looks = [(time.monotonic(), lab.copied_bytes(3))]
+        while looks[-1][0] - looks[0][0] < 35:
+            time.sleep(0.5)
+            looks.append((time.monotonic(), lab.copied_bytes(3)))
+        # In no 11 seconds more than 1 MiB, one more answer of 1 MiB aside.
+        assert max(b[1] - a[1] for n, a in enumerate(looks) for b in looks[n:] if b[0] - a[0] <= 11) <= 2 * 2**20
         assert lab.steer("resume").code == 0
         seen = set()
 
