@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,20 +15,23 @@ from asking.judge.belongs import check_belongs
 from asking.judge.broken_rules import BrokenRule, broken_rules, lines_about
 from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import TheirPlan
-from asking.question import Question, instance_for, settings_for
+from asking.question import Question, instance_for
 from asking.run_facts import RunFacts, read_facts
 from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.domain import NOT_LIVE, Floats
+from optimizer.kafka.reassignment_json import partition_name
 from optimizer.planning.alternatives import NO_LIMITS
 from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
 from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables
 from optimizer.planning.plan_figures import Figures, figures_of
-from optimizer.solve.rules.bands import broker_loads, replica_weights
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.bands import broker_loads, is_outside, replica_weights
 from optimizer.units import agree, human_bytes, human_ratio, plural
 
 THEIRS, OURS, EQUAL = "theirs", "Ballast's", "Ballast at their balance"
 _KEY = ["topic", "partition"]
+_ALL_TOPICS: Mapping[str, Sequence[str]] = {"topics": [], "exclude_topics": []}
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Judgement:
     violations : sequence of BrokenRule
     notes : sequence of str
         What a reader must know about their plan.
+    is_as_balanced : bool
+        Whether the plan at their balance is as balanced as theirs.
     """
 
     theirs: Figures
@@ -50,17 +55,20 @@ class Judgement:
     equal: Figures
     violations: Sequence[BrokenRule]
     notes: Sequence[str]
+    is_as_balanced: bool = True
 
     @property
     def times_least(self) -> float | None:
-        """Their bytes over the least for their balance; None if they leave racks or drains undone, or copy nothing."""
+        """Their bytes over the least for their balance; None if the plans are not comparable, or copy nothing."""
         theirs, least = (figures["moved_bytes"][1] for figures in (self.theirs, self.equal))
-        return theirs / least if theirs and least and not self._undone() else None
+        return theirs / least if theirs and least and self.is_as_balanced and not self._undone() else None
 
     def verdict(self) -> str:
         """How their bytes compare with the least for their balance, or why they do not."""
         if undone := self._undone():
             return f"Their plan leaves {undone}, so the bytes cannot be compared."
+        if not self.is_as_balanced:
+            return f"{EQUAL} is less balanced than their plan, so the bytes cannot be compared."
         ratio = self.times_least
         if ratio is None:
             return "One of the plans copies nothing, so there is no ratio."
@@ -125,8 +133,10 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
         instance, hosts, _as_solved(proposal), settings, captured_at=captured_at, moves_inside=False
     )
     changed = theirs["compared"][theirs["compared"]["is_changed"]].sort_values(_KEY, kind="stable")
-    at_their_factors, loads = _reached(instance, hosts, proposal)
-    unlimited = settings_for(facts, Question(knobs={"policy": NO_LIMITS}))
+    violations = broken_rules(instance, hosts, changed, settings)
+    question, lifted = _compared_question(facts, {each.subject for each in violations})
+    unlimited, may_change, hosts = instance_for(facts, question)
+    at_their_factors, loads = _reached(may_change, hosts, proposal)
     equal = plan_in_memory(
         at_their_factors, hosts, unlimited, captured_at=captured_at, also_allowed=loads, moves_inside=False
     )
@@ -134,9 +144,46 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
         theirs=figures_of(theirs, hosts),
         ours=ours,
         equal=figures_of(equal.tables, hosts),
-        violations=broken_rules(instance, hosts, changed, settings),
-        notes=(*belonging.notes, *_about_unplaced(changed)),
+        violations=violations,
+        notes=(*belonging.notes, *_about_unplaced(changed), *lifted),
+        is_as_balanced=_is_as_balanced(equal.solved.clusters[facts.cluster_id]),
     )
+
+
+def _compared_question(facts: RunFacts, violating: Collection[str]) -> tuple[Question, Sequence[str]]:
+    """The question for the plan at their balance, and a sentence about what it lifts.
+
+    It has no limits. It lifts ``only`` of the run, and its choice of topics, only if their plan does not keep them:
+    else the plan at their balance could not do what theirs does.
+
+    Parameters
+    ----------
+    violating : collection of str
+        Partitions that break a rule in their plan.
+    """
+    choices: Mapping[str, Question] = {
+        "": Question(knobs={"policy": NO_LIMITS}),
+        "only": Question(only="", knobs={"policy": NO_LIMITS}),
+        "only, topics and exclude_topics": Question(only="", knobs={"policy": {**NO_LIMITS, **_ALL_TOPICS}}),
+    }
+    free = {lifted: _free(facts, question) & {*violating} for lifted, question in choices.items()}
+    most = set.union(*free.values())
+    lifted = next(name for name, partitions in free.items() if partitions == most)
+    text = f"Their plan changes what the run leaves out, so {EQUAL} is planned without the run's {lifted}."
+    return choices[lifted], [text] if lifted else []
+
+
+def _free(facts: RunFacts, question: Question) -> set[str]:
+    """Names of the partitions that may change in every way."""
+    _, instance, _ = instance_for(facts, question)
+    free = instance[instance["mobility"] == "free"]
+    return {partition_name((topic, int(n))) for topic, n in zip(free["topic"], free["partition"], strict=True)}
+
+
+def _is_as_balanced(cluster: SolvedCluster) -> bool:
+    """Whether the brokers that stay are inside the bands, which include the loads of their plan."""
+    outside = is_outside(cluster.loads, cluster.bands)
+    return not outside[~cluster.brokers.must_empty].any()
 
 
 def _proposal(their_plan: TheirPlan, instance: pd.DataFrame) -> pd.DataFrame:

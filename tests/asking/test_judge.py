@@ -79,7 +79,8 @@ def test_a_plan_without_a_change() -> None:
     assert not judgement.violations
 
 
-BROKEN = make_facts(BROKERS, [*(partition("t", n, [1, 2, 5]) for n in range(3)), partition("t", 3, [2, 4, 6])])
+BROKEN_ROWS = [*(partition("t", n, [1, 2, 5]) for n in range(3)), partition("t", 3, [2, 4, 6])]
+BROKEN = make_facts(BROKERS, BROKEN_ROWS)
 
 
 def test_broken_racks_have_no_ratio() -> None:
@@ -199,6 +200,51 @@ def test_factors() -> None:
         assert judgement.theirs["factor_changes"] == judgement.equal["factor_changes"] == (None, 1.0)
         assert judgement.theirs["moved_bytes"] == (None, moved)
         assert judgement.equal["moved_bytes"] == (None, moved)
+
+
+@pytest.mark.parametrize(
+    ("policy", "lifted"),
+    [
+        ({"only": "racks"}, "only"),
+        ({"only": "leaders"}, "only"),
+        ({"only": "dirs"}, "only"),
+        ({"exclude_topics": ["clicks"]}, "only, topics and exclude_topics"),
+        ({"topics": ["audit"]}, "only, topics and exclude_topics"),
+        ({"topics": ["audit"], "only": "racks"}, "only, topics and exclude_topics"),
+    ],
+)
+def test_what_the_run_leaves_out_counts_if_their_plan_changes_it(policy: Mapping[str, Any], lifted: str) -> None:
+    """Ballast at their balance may change the same: the ratio is that of a run that leaves nothing out."""
+    _, lists, ours = _usual()
+    judgement = judged(make_facts(policy=policy), _their_plan(lists), ours)
+    assert judgement.equal["moved_bytes"] == ours["moved_bytes"]
+    assert judgement.times_least == 1
+    assert judgement.notes == (
+        "Their plan changes what the run leaves out, so Ballast at their balance is planned without the run's "
+        f"{lifted}.",
+    )
+
+
+def test_what_their_plan_leaves_out_as_the_run_does_stays_out() -> None:
+    """A plan that repairs racks alone, as the run requests, is compared with such a plan: the drain does not count."""
+    facts = make_facts(BROKERS, BROKEN_ROWS, policy={"only": "racks", "drain_brokers": [6]})
+    lists, ours = _ours(facts)
+    judgement = judged(facts, _their_plan(lists), ours)
+    assert (judgement.notes, judgement.times_least) == ((), 1.0)
+
+
+def test_a_plan_at_their_balance_that_does_not_reach_it_has_no_ratio() -> None:
+    """Their plan moves a large partition that must not move, so Ballast's loads are outside bands with theirs."""
+    rows = [
+        partition("t", 0, [1, 3, 5], size_bytes=300 * GB, controller_replicas=[1, 3, 6], adding_replicas=[5]),
+        *(partition("t", number, [2, 4, 6], size_bytes=100 * GB) for number in (1, 2)),
+    ]
+    swapped = {("t", 0): [2, 4, 6], ("t", 1): [1, 3, 5], ("t", 2): [1, 3, 5]}
+    judgement = judged(make_facts(BROKERS, rows), _their_plan(swapped), NO_FIGURES)
+    assert judgement.times_least is None
+    assert judgement.verdict() == (
+        "Ballast at their balance is less balanced than their plan, so the bytes cannot be compared."
+    )
 
 
 def test_stale_lists() -> None:
