@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from asking.run_facts import RunFacts, read_facts
 from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.domain import NOT_LIVE, Floats
-from optimizer.kafka.reassignment_json import partition_name
 from optimizer.planning.alternatives import NO_LIMITS
 from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
 from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables
@@ -134,7 +133,7 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
     )
     changed = theirs["compared"][theirs["compared"]["is_changed"]].sort_values(_KEY, kind="stable")
     violations = broken_rules(instance, hosts, changed, settings)
-    question, lifted = _compared_question(facts, {each.subject for each in violations})
+    question, lifted = _compared_question(facts, changed)
     unlimited, may_change, hosts = instance_for(facts, question)
     at_their_factors, loads = _reached(may_change, hosts, proposal)
     equal = plan_in_memory(
@@ -150,34 +149,32 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
     )
 
 
-def _compared_question(facts: RunFacts, violating: Collection[str]) -> tuple[Question, Sequence[str]]:
+def _compared_question(facts: RunFacts, changed: pd.DataFrame) -> tuple[Question, Sequence[str]]:
     """The question for the plan at their balance, and a sentence about what it lifts.
 
-    It has no limits. It lifts ``only`` of the run, and its choice of topics, only if their plan does not keep them:
-    else the plan at their balance could not do what theirs does.
+    It has no limits. It lifts ``only`` of the run, and its choice of topics, if their plan then breaks fewer rules:
+    the plan at their balance must be able to do what theirs does.
 
     Parameters
     ----------
-    violating : collection of str
-        Partitions that break a rule in their plan.
+    changed : DataFrame
+        Rows of ``compare_lists`` that their plan changes.
     """
     choices: Mapping[str, Question] = {
         "": Question(knobs={"policy": NO_LIMITS}),
         "only": Question(only="", knobs={"policy": NO_LIMITS}),
         "only, topics and exclude_topics": Question(only="", knobs={"policy": {**NO_LIMITS, **_ALL_TOPICS}}),
     }
-    free = {lifted: _free(facts, question) & {*violating} for lifted, question in choices.items()}
-    most = set.union(*free.values())
-    lifted = next(name for name, partitions in free.items() if partitions == most)
+    broken = {lifted: _violations(facts, question, changed) for lifted, question in choices.items()}
+    lifted = min(broken, key=lambda name: broken[name])
     text = f"Their plan changes what the run leaves out, so {EQUAL} is planned without the run's {lifted}."
     return choices[lifted], [text] if lifted else []
 
 
-def _free(facts: RunFacts, question: Question) -> set[str]:
-    """Names of the partitions that may change in every way."""
-    _, instance, _ = instance_for(facts, question)
-    free = instance[instance["mobility"] == "free"]
-    return {partition_name((topic, int(n))) for topic, n in zip(free["topic"], free["partition"], strict=True)}
+def _violations(facts: RunFacts, question: Question, changed: pd.DataFrame) -> int:
+    """How often their plan breaks rules, if the run requests what the question does."""
+    settings, instance, hosts = instance_for(facts, question)
+    return len(broken_rules(instance, hosts, changed, settings))
 
 
 def _is_as_balanced(cluster: SolvedCluster) -> bool:
