@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from asking.fitting import Shortage, shortage
+from asking.fitting import Shortage, may_change_fit, shortage
 from asking.noticing import groups_noticing
 from asking.question import Question, instance_for
 from asking.run_facts import RunFacts
@@ -55,9 +55,9 @@ def answer(facts: RunFacts, question: Question, *, anyway: bool = False) -> Answ
         When no plan can meet the policy, or the question names what the cluster does not have.
     """
     settings, instance, hosts = instance_for(facts, question)
-    # The job has planned the run itself, so its bytes fit, or they stay where they are. Leaders copy nothing.
+    # What does not fit in the run itself stays where it is: the job plans such a cluster too. Leaders copy nothing.
     [requests] = settings.cluster_policies().values()
-    checked = not question.changes_nothing and requests.only not in (LEADERS, DEMOTE, DIRS)
+    checked = may_change_fit(question) and requests.only not in (LEADERS, DEMOTE, DIRS)
     missing = shortage(instance, hosts, headroom=settings.policy.disk_headroom) if checked else None
     if missing and not anyway:
         return Answer(question, {}, None, missing, settings)

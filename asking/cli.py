@@ -18,8 +18,8 @@ from optimizer.settings import Settings
 def run(options: argparse.Namespace, settings: Settings) -> None:
     """Run the command of a command line."""
     warehouse = Warehouse(settings.storage.warehouse)
-    if options.html and not Path(options.html).absolute().parent.is_dir():
-        raise ConfigError(f"--html {options.html}: the folder does not exist; create it first")
+    if options.html:
+        _check_page(options.html)
     if options.command == "ask":
         from asking.ask import ask
 
@@ -32,6 +32,14 @@ def run(options: argparse.Namespace, settings: Settings) -> None:
         from asking.compare import compare_runs
 
         print_lines(compare_runs(options, warehouse))
+
+
+def _check_page(name: str) -> None:
+    path = Path(name).absolute()
+    if path.is_dir():
+        raise ConfigError(f"--html {name}: this is a folder; name a file")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--html {name}: the folder does not exist; create it first")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from asking.question import Question
 from optimizer.domain import FORCED_ONLY, STAYING, Floats, Ints, less_headroom
 from optimizer.planning.arrays import to_brokers, to_partitions
 from optimizer.solve.rules.pins import group_by_pins
 from optimizer.units import human_bytes
+
+# Knobs of the policy that decide which brokers may hold replicas, how many there are, and how full disks may be.
+_KNOBS = {"drain_brokers", "exclude_brokers", "pins", "replication_factors", "rack_policy", "disk_headroom"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,13 @@ class Shortage:
         missing = human_bytes(self.needed_bytes - self.limit_bytes)
         held = f"may hold {human_bytes(self.limit_bytes)}, but must hold {human_bytes(self.needed_bytes)}"
         return f"does not fit: {where} {held}: {missing} more"
+
+
+def may_change_fit(question: Question) -> bool:
+    """Whether a question changes bytes, disks or the brokers that may hold replicas; other bands and limits do not."""
+    lists = [ids for name, ids in question.added_to.items() if name in _KNOBS]
+    changes_policy = any(lists) or question.keep or _KNOBS & question.knobs.get("policy", {}).keys()
+    return question.changes_cluster or bool(changes_policy)
 
 
 def shortage(instance: pd.DataFrame, hosts: pd.DataFrame, *, headroom: float) -> Shortage | None:

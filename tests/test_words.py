@@ -49,7 +49,7 @@ MAY_LOAD = {
     "optimizer/stages/emit/emit.py": {"missed_in_words"},
     "optimizer/stages/emit/gather.py": {""},
     "optimizer/stages/ingest/ingest.py": {"_as_malformed"},
-    "asking/judge/judge.py": {"_violations"},
+    "asking/judge/broken_rules.py": {"broken_rules", "_sentence"},
     "asking/run_facts.py": {"_check_release"},
     "optimizer/planning/unexplained.py": {"unexplained_findings"},
     "optimizer/wording/partition_words.py": {"unexplained"},

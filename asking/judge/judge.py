@@ -2,8 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,27 +12,25 @@ import pandas as pd
 from asking.answer_text import NOW, PLANNED, Column, table
 from asking.ask import figures_as_json, stored_figures
 from asking.judge.belongs import check_belongs
+from asking.judge.broken_rules import BrokenRule, broken_rules, lines_about
 from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import TheirPlan
-from asking.question import Question, instance_for, settings_for
+from asking.question import Question, instance_for
 from asking.run_facts import RunFacts, read_facts
 from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
-from optimizer.audit import audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.domain import NOT_LIVE, Floats
-from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.planning.alternatives import NO_LIMITS
 from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
-from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables, records
+from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables
 from optimizer.planning.plan_figures import Figures, figures_of
-from optimizer.planning.unexplained import audit_limits
-from optimizer.settings import Settings
-from optimizer.solve.rules.bands import broker_loads, replica_weights
-from optimizer.units import human_ratio, plural
+from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.bands import broker_loads, is_outside, replica_weights
+from optimizer.units import agree, human_bytes, human_ratio, plural
 
 THEIRS, OURS, EQUAL = "theirs", "Ballast's", "Ballast at their balance"
 _KEY = ["topic", "partition"]
-_SHOWN = 5  # violations that are printed; the rest is counted
+_ALL_TOPICS: Mapping[str, Sequence[str]] = {"topics": [], "exclude_topics": []}
 
 
 @dataclass(frozen=True)
@@ -44,28 +42,32 @@ class Judgement:
     theirs, ours, equal : mapping
         Figures of their plan; of the run's plan; and of the plan that copies least among those that are as balanced
         as theirs, at their replication factors.
-    violations : sequence of str
-        Rules that their plan breaks, one sentence each.
+    violations : sequence of BrokenRule
     notes : sequence of str
         What a reader must know about their plan.
+    is_as_balanced : bool
+        Whether the plan at their balance is as balanced as theirs.
     """
 
     theirs: Figures
     ours: Figures
     equal: Figures
-    violations: Sequence[str]
+    violations: Sequence[BrokenRule]
     notes: Sequence[str]
+    is_as_balanced: bool = True
 
     @property
     def times_least(self) -> float | None:
-        """Their bytes over the least for their balance; None if they leave racks or drains undone, or copy nothing."""
+        """Their bytes over the least for their balance; None if the plans are not comparable, or copy nothing."""
         theirs, least = (figures["moved_bytes"][1] for figures in (self.theirs, self.equal))
-        return theirs / least if theirs and least and not self._undone() else None
+        return theirs / least if theirs and least and self.is_as_balanced and not self._undone() else None
 
     def verdict(self) -> str:
         """How their bytes compare with the least for their balance, or why they do not."""
         if undone := self._undone():
             return f"Their plan leaves {undone}, so the bytes cannot be compared."
+        if not self.is_as_balanced:
+            return f"{EQUAL} is less balanced than their plan, so the bytes cannot be compared."
         ratio = self.times_least
         if ratio is None:
             return "One of the plans copies nothing, so there is no ratio."
@@ -129,8 +131,11 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
     theirs = planned_tables(
         instance, hosts, _as_solved(proposal), settings, captured_at=captured_at, moves_inside=False
     )
-    at_their_factors, loads = _reached(instance, hosts, proposal)
-    unlimited = settings_for(facts, Question(knobs={"policy": NO_LIMITS}))
+    changed = theirs["compared"][theirs["compared"]["is_changed"]].sort_values(_KEY, kind="stable")
+    violations = broken_rules(instance, hosts, changed, settings)
+    question, lifted = _compared_question(facts, changed)
+    unlimited, may_change, hosts = instance_for(facts, question)
+    at_their_factors, loads = _reached(may_change, hosts, proposal)
     equal = plan_in_memory(
         at_their_factors, hosts, unlimited, captured_at=captured_at, also_allowed=loads, moves_inside=False
     )
@@ -138,9 +143,44 @@ def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: b
         theirs=figures_of(theirs, hosts),
         ours=ours,
         equal=figures_of(equal.tables, hosts),
-        violations=_violations(instance, hosts, theirs, settings),
-        notes=belonging.notes,
+        violations=violations,
+        notes=(*belonging.notes, *_about_unplaced(changed), *lifted),
+        is_as_balanced=_is_as_balanced(equal.solved.clusters[facts.cluster_id]),
     )
+
+
+def _compared_question(facts: RunFacts, changed: pd.DataFrame) -> tuple[Question, Sequence[str]]:
+    """The question for the plan at their balance, and a sentence about what it lifts.
+
+    It has no limits. It lifts ``only`` of the run, and its choice of topics, if their plan then breaks fewer rules:
+    the plan at their balance must be able to do what theirs does.
+
+    Parameters
+    ----------
+    changed : DataFrame
+        Rows of ``compare_lists`` that their plan changes.
+    """
+    choices: Mapping[str, Question] = {
+        "": Question(knobs={"policy": NO_LIMITS}),
+        "only": Question(only="", knobs={"policy": NO_LIMITS}),
+        "only, topics and exclude_topics": Question(only="", knobs={"policy": {**NO_LIMITS, **_ALL_TOPICS}}),
+    }
+    broken = {lifted: _violations(facts, question, changed) for lifted, question in choices.items()}
+    lifted = min(broken, key=lambda name: broken[name])
+    text = f"Their plan changes what the run leaves out, so {EQUAL} is planned without the run's {lifted}."
+    return choices[lifted], [text] if lifted else []
+
+
+def _violations(facts: RunFacts, question: Question, changed: pd.DataFrame) -> int:
+    """How often their plan breaks rules, if the run requests what the question does."""
+    settings, instance, hosts = instance_for(facts, question)
+    return len(broken_rules(instance, hosts, changed, settings))
+
+
+def _is_as_balanced(cluster: SolvedCluster) -> bool:
+    """Whether the brokers that stay are inside the bands, which include the loads of their plan."""
+    outside = is_outside(cluster.loads, cluster.bands)
+    return not outside[~cluster.brokers.must_empty].any()
 
 
 def _proposal(their_plan: TheirPlan, instance: pd.DataFrame) -> pd.DataFrame:
@@ -175,28 +215,16 @@ def _reached(instance: pd.DataFrame, hosts: pd.DataFrame, proposal: pd.DataFrame
     return resized, broker_loads(len(brokers), final, weights)
 
 
-def _violations(instance: pd.DataFrame, hosts: pd.DataFrame, theirs: Tables, settings: Settings) -> list[str]:
-    """Rules that their plan breaks, by the audit; in our waves, and with a rollback from the run's lists."""
-    changed = theirs["compared"][theirs["compared"]["is_changed"]].sort_values(_KEY, kind="stable")
-    if changed.empty:
-        return []
-    waves = [rows for _, rows in changed.groupby(changed["wave"].fillna(0))]
-    limits = replace(audit_limits(settings, str(hosts["cluster_id"].iloc[0])), max_unexplained=1.0)
-    report = audit_plan(
-        brokers=brokers_from_rows(records(hosts)),
-        partitions=partitions_from_rows(records(instance)),
-        waves=[_document(rows, "proposed_replicas") for rows in waves],
-        whole=_document(changed, "proposed_replicas"),
-        rollback=_document(changed, "current_replicas"),
-        limits=limits,
-        claims=None,
-    )
-    return [f"{each.rule}: {each.subject}: {each.detail}" for each in report.violations if not each.is_left]
-
-
-def _document(rows: pd.DataFrame, lists: str) -> str:
-    columns = zip(rows["topic"], rows["partition"], rows[lists], strict=True)
-    return format_reassignment([(topic, int(number), list(ids), None) for topic, number, ids in columns])
+def _about_unplaced(changed: pd.DataFrame) -> Iterator[str]:
+    """A sentence about the partitions for which no wave has disk space."""
+    unplaced = changed[changed["wave"].isna()]
+    if len(unplaced):
+        count, copied = len(unplaced), human_bytes(unplaced["moved_bytes"].sum())
+        fits, them = agree(count, "fits", "fit"), agree(count, "it", "them")
+        yield (
+            f"{plural(count, 'partition')}, {copied}, {fits} into no wave, because disks would be over their limit: "
+            f"waves and times are without {them}."
+        )
 
 
 def document_of(facts: RunFacts, judgement: Judgement) -> Document:
@@ -208,17 +236,9 @@ def document_of(facts: RunFacts, judgement: Judgement) -> Document:
         Column(EQUAL, judgement.equal, PLANNED),
     )
     title = f"{facts.cluster_id}: another plan for the cluster of run {facts.run_id}"
-    lines = [*judgement.notes, *_listed(judgement.violations)]
+    lines = [*judgement.notes, *lines_about(judgement.violations)]
     remarks = [Section("Remarks", lines)] if lines else []
     return Document(title, [judgement.verdict()], [Section("Plans", [table(columns)]), *remarks])
-
-
-def _listed(violations: Sequence[str]) -> Iterator[str]:
-    if violations:
-        yield f"Their plan breaks {plural(len(violations), 'rule')}:"
-        yield from violations[:_SHOWN]
-        if len(violations) > _SHOWN:
-            yield f"and {len(violations) - _SHOWN} more."
 
 
 def _as_json(facts: RunFacts, judgement: Judgement) -> str:
@@ -226,5 +246,5 @@ def _as_json(facts: RunFacts, judgement: Judgement) -> str:
     content = {name: figures_as_json(figures) for name, figures in plans.items()}
     key = {"cluster_id": facts.cluster_id, "run_id": facts.run_id, "verdict": judgement.verdict()}
     ratio = {"times_least": judgement.times_least}
-    texts = {"notes": list(judgement.notes), "violations": list(judgement.violations)}
+    texts = {"notes": list(judgement.notes), "violations": [vars(each) for each in judgement.violations]}
     return json.dumps({**key, **ratio, **content, **texts})

@@ -17,6 +17,7 @@ from optimizer.audit.claims import (
     AuditLimits,
     AuditPartition,
     AuditReport,
+    Excess,
     Key,
     Violation,
 )
@@ -167,7 +168,8 @@ def _limit_violations(limits: AuditLimits, figures: Mapping[str, int]) -> Iterat
     """The whole plan copies no more bytes and replicas than the policy allows."""
     for figure, most in (("moved_bytes", limits.max_moved_bytes), ("replicas_moved", limits.max_moves)):
         if most is not None and figures[figure] > most:
-            yield Violation("limit", figure, f"the plan copies {figures[figure]}, the policy allows {most}")
+            detail = f"the plan copies {figures[figure]}, the policy allows {most}"
+            yield Violation("limit", figure, detail, excess=Excess(figures[figure], most))
 
 
 def _claim_violations(claims: AuditClaims | None, figures: Mapping[str, int]) -> Iterator[Violation]:

@@ -142,13 +142,26 @@ class AuditFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Excess:
+    """What a plan has of something and what is allowed: bytes or replicas; in a wave, from 1, or in the whole plan."""
+
+    planned: int
+    allowed: int
+    wave: int = WHOLE_PLAN
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule with its subject and detail; with ``is_left`` an unexplained partition, which breaks no rule."""
+    """A broken rule with its subject and detail; with ``is_left`` an unexplained partition, which breaks no rule.
+
+    ``excess`` has the numbers of a disk or a limit, for other words than those of ``detail``.
+    """
 
     rule: str
     subject: str
     detail: str
     is_left: bool = False
+    excess: Excess | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

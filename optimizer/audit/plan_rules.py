@@ -3,7 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from optimizer.audit.claims import FIXED, FORCED_ONLY, ORDER_ONLY, RACKS_ONLY, AuditPartition, Key, Violation
+from optimizer.audit.claims import (
+    FIXED,
+    FORCED_ONLY,
+    ORDER_ONLY,
+    RACKS_ONLY,
+    AuditPartition,
+    Excess,
+    Key,
+    Violation,
+)
 from optimizer.audit.instance import Instance
 from optimizer.audit.read_documents import Entry, PlanDocument, name
 from optimizer.units import plural
@@ -172,7 +181,7 @@ def check_rollback(
 def check_capacity(instance: Instance, waves: Sequence[PlanDocument]) -> Iterator[Violation]:
     """During and after every wave no disk is above its limit, or above its bytes before the plan if they are more."""
     used = Counter(instance.disk_bytes)
-    for wave in waves:
+    for number, wave in enumerate(waves, start=1):
         added, removed = _transfers(instance, wave)
         for broker, bytes_in in sorted(added.items()):
             limit = instance.disk_limit(broker)
@@ -185,7 +194,8 @@ def check_capacity(instance: Instance, waves: Sequence[PlanDocument]) -> Iterato
             ):
                 if load > allowed:
                     detail = f"{plural(load, 'byte')} in {wave.label}, {allowed:,} allowed"
-                    yield Violation(rule, f"broker {broker}", detail)
+                    excess = Excess(load, allowed, number)
+                    yield Violation(rule, f"broker {broker}", detail, excess=excess)
         used.update(added)
         used.subtract(removed)
 

@@ -16,7 +16,7 @@ from asking.question import Question
 from asking.retire import retire
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
-from tests.asking.small_run import CLUSTER, GB, broker, make_facts, partition, write_run
+from tests.asking.small_run import CLUSTER, GB, RUN, broker, make_facts, partition, write_run
 
 RACKS = "aabbcc"
 
@@ -117,15 +117,26 @@ def test_an_id_has_32_bits(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_page_draws_the_disks_of_each_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A dot for each broker before and after; the text has no drawing, and a folder that does not exist is refused."""
+    """A dot for each broker before and after; the text has no drawing."""
     warehouse = write_run(tmp_path / "warehouse", cluster())
     words = ["ask", "--warehouse", warehouse.path, "--cluster", CLUSTER, "--drain", "1"]
     assert main([*words, "--html", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (page.count('<circle class="from"'), page.count('<circle class="to low"')) == (6, 5)
     assert "Disks" not in capsys.readouterr().out
-    assert main([*words, "--html", str(tmp_path / "none" / "page.html")]) == 2
-    assert "the folder does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("none/page.html", "the folder does not exist"), (".", "this is a folder; name a file")]
+)
+@pytest.mark.parametrize("command", [["ask"], ["judge", "--run-id", RUN, "--plan", "p"], ["compare", RUN, RUN]])
+def test_a_page_that_cannot_be_written_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: Sequence[str], name: str, reason: str
+) -> None:
+    """Before anything is read or solved, with the name that was given."""
+    page = str(tmp_path / name)
+    assert main([*command, "--warehouse", str(tmp_path), "--cluster", CLUSTER, "--html", page]) == 2
+    assert f"--html {page}: {reason}" in capsys.readouterr().err
 
 
 def test_new_windows_are_said_to_have_the_rates_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

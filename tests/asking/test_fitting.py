@@ -10,10 +10,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from asking.alternatives import alternatives
+from asking.answer import answer
 from asking.fitting import Shortage, shortage
-from asking.question import facts_for, settings_for
+from asking.question import Question, facts_for, instance_for, settings_for
 from asking.run_facts import RunFacts
 from benchmarks.rows import broker_row, partition_row
+from optimizer.planning.alternatives import alternative_rows
 from optimizer.planning.arrays import to_brokers, to_partitions
 from optimizer.planning.policy.all_rules import instance_of
 from optimizer.solve.rules.pins import disorder
@@ -224,3 +227,52 @@ def test_a_plan_that_exists_is_no_shortage(cluster: tuple[list[Row], list[Row]])
     """If some legal plan puts all bytes within the limits, the sums report no shortage."""
     rows, hosts = cluster
     assert shortage(pd.DataFrame(rows), pd.DataFrame(hosts), headroom=0.0) is None
+
+
+# Six disks that may hold 90 GB each, and three replicas of 190 GB: 30 GB too much. Brokers 1, 3 and 5 have 140 GB.
+OVERFULL = make_facts(
+    DISKS,
+    [
+        *(partition("t", number, [1, 3, 5], size_bytes=(40 if number < 3 else 10) * GB) for number in range(5)),
+        *(partition("t", number, [2, 4, 6], size_bytes=10 * GB) for number in range(5, 10)),
+    ],
+)
+
+
+def test_alternatives_of_an_overfull_cluster_are_those_of_the_job() -> None:
+    """The job plans it, so the command does not refuse other bands and limits."""
+    run_settings, instance, hosts = instance_for(OVERFULL, Question())
+    assert shortage(instance, hosts, headroom=run_settings.policy.disk_headroom) == Shortage("", 570 * GB, 540 * GB)
+    moved_bytes = answer(OVERFULL, Question()).figures["moved_bytes"][1] or 0.0
+    rows = alternative_rows(instance, hosts, run_settings, moved_bytes=moved_bytes, captured_at=OVERFULL.captured_at)
+    questions = alternatives(OVERFULL, moved_bytes)[1:]  # the first is the plan itself
+    assert [question.name for question in questions] == ["bands x 2", "only urgent", "half the bytes"]
+    of_command = {
+        (question.name, figure): after
+        for question in questions
+        for figure, (_, after) in answer(OVERFULL, question).figures.items()
+    }
+    assert {(row["alternative"], row["figure"]): row["value"] for row in rows} == of_command
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ("--set policy.disk_band=0.2", False),
+        ("--only racks", False),
+        ("--demote 1", False),
+        ("--set schedule.waves=2", False),
+        ("--drain 1", True),
+        ("--exclude-brokers 1", True),
+        ("--load 1.1", True),
+        ("--lose-broker 1", True),
+        ("--add-broker 7 --like 1", True),
+        ("--set policy.drain_brokers=[1]", True),
+        ("--set policy.disk_headroom=0.2", True),
+        ("--set policy.disk_headroom=0", False),
+    ],
+)
+def test_an_overfull_cluster_is_refused_only_if_the_question_changes_what_must_fit(words: str, refused: bool) -> None:
+    """Other bands change no bytes, disks or brokers."""
+    found = answer(OVERFULL, asked(*words.split()))
+    assert (found.plan is None, found.shortage is not None) == (refused, refused)

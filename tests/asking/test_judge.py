@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asking.cli import main
-from asking.judge.judge import Judgement, judged
+from asking.judge.judge import Judgement, document_of, judged
 from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import Kind, NamedPartition, TheirPlan
 from asking.question import Question, settings_for
@@ -79,7 +79,8 @@ def test_a_plan_without_a_change() -> None:
     assert not judgement.violations
 
 
-BROKEN = make_facts(BROKERS, [*(partition("t", n, [1, 2, 5]) for n in range(3)), partition("t", 3, [2, 4, 6])])
+BROKEN_ROWS = [*(partition("t", n, [1, 2, 5]) for n in range(3)), partition("t", 3, [2, 4, 6])]
+BROKEN = make_facts(BROKERS, BROKEN_ROWS)
 
 
 def test_broken_racks_have_no_ratio() -> None:
@@ -113,9 +114,81 @@ def test_violations(lists: Lists, rule: str) -> None:
     """Rules that their plan breaks are named with the partition; what it leaves as it was is no violation."""
     facts = make_facts([*BROKERS, broker(7, "c", state="dead", holds=False)])
     judgement = judged(facts, _their_plan(lists), NO_FIGURES)
-    [text, *_] = judgement.violations
-    assert rule in text
-    assert "clicks-0" in text
+    [violation, *_] = judgement.violations
+    assert rule in violation.text
+    assert violation.subject == "clicks-0"
+
+
+def _remarks(facts: RunFacts, judgement: Judgement) -> Sequence[Any]:
+    """The sentences below the table."""
+    [section] = [each for each in document_of(facts, judgement).sections if each.title == "Remarks"]
+    return section.parts
+
+
+# 100 GB with 10 % headroom: brokers 1, 3 and 5 have space for the small partition, and not for two of 40 GB.
+TIGHT = make_facts(
+    [broker(number, "aabbcc"[number - 1], disk_capacity_bytes=100 * GB) for number in range(1, 7)],
+    [
+        partition("t", 0, [1, 3, 5], size_bytes=60 * GB),
+        *(partition("t", number, [2, 4, 6], size_bytes=40 * GB) for number in (1, 2)),
+        partition("t", 3, [2, 4, 6], size_bytes=5 * GB),
+    ],
+)
+
+
+def test_what_fits_into_no_wave_is_counted_and_comes_after_the_last_wave() -> None:
+    """Bytes copied include it and times do not, so a note names it; a rule that it breaks names no wave."""
+    judgement = judged(TIGHT, _their_plan({("t", number): [1, 3, 5] for number in (1, 2, 3)}), NO_FIGURES)
+    assert (judgement.theirs["moved_bytes"], judgement.theirs["waves"]) == ((None, 255.0 * GB), (None, 1.0))
+    assert _remarks(TIGHT, judgement) == [
+        "2 partitions, 240.00 GB, fit into no wave, because disks would be over their limit: waves and times are "
+        "without them.",
+        "Their plan has 3 violations of 1 rule:",
+        *(
+            f"Broker {b} would hold 145.00 GB with the partitions that fit into no wave; at most 90.00 GB are allowed."
+            for b in (1, 3, 5)
+        ),
+    ]
+
+
+def test_a_plan_that_fits_into_no_wave_has_no_times() -> None:
+    """Without any wave the note still says why."""
+    judgement = judged(TIGHT, _their_plan({("t", number): [1, 3, 5] for number in (1, 2)}), NO_FIGURES)
+    assert (judgement.theirs["waves"], judgement.theirs["most_hours"]) == ((None, 0.0), (None, 0.0))
+    [note, *_] = judgement.notes
+    assert note.startswith("2 partitions, 240.00 GB, fit into no wave")
+
+
+def test_violations_are_sentences_with_their_reasons() -> None:
+    """A partition that must not move has the reason, limits are in large units, and each broker is named once."""
+    rows = [
+        partition("t", 0, [1, 3, 5], controller_replicas=[1, 3, 6], adding_replicas=[5]),
+        partition("t", 1, [1, 3, 5]),
+    ]
+    facts = make_facts(BROKERS, rows, policy={"max_moved_gb": 50.0, "max_moves": 2})
+    judgement = judged(facts, _their_plan({("t", 0): [2, 4, 5], ("t", 1): [2, 3, 5]}), NO_FIGURES)
+    assert _remarks(facts, judgement) == [
+        "Their plan has 3 violations of 2 rules:",
+        "t-0 must not move: its reassignment is still running.",
+        "Their plan copies 120.00 GB; the policy allows 50.00 GB.",
+        "Their plan copies 3 replicas; the policy allows 2.",
+    ]
+
+
+def test_more_violations_than_are_shown() -> None:
+    """The text has the first ones and says where all are."""
+    lists = {("clicks", number): [1, 2, 5] for number in range(7)}
+    remarks = _remarks(make_facts(), judged(make_facts(), _their_plan(lists), NO_FIGURES))
+    assert remarks[0] == "Their plan has 7 violations of 1 rule:"
+    assert remarks[1] == "clicks-0: [1, 2, 5]: 1 replica against the rack rule, 0 before."
+    assert (len(remarks), remarks[-1]) == (7, "And 2 more: --json lists all.")
+
+
+def test_old_lists_on_a_dead_broker_break_no_rule() -> None:
+    """Kafka refuses to restore them; that is no fault of a plan that leaves the broker."""
+    brokers = [*BROKERS[:-1], broker(6, "c", state="dead")]
+    judgement = judged(make_facts(brokers), _their_plan({("audit", 0): [3, 1, 5]}), NO_FIGURES)
+    assert not judgement.violations
 
 
 def test_factors() -> None:
@@ -127,6 +200,51 @@ def test_factors() -> None:
         assert judgement.theirs["factor_changes"] == judgement.equal["factor_changes"] == (None, 1.0)
         assert judgement.theirs["moved_bytes"] == (None, moved)
         assert judgement.equal["moved_bytes"] == (None, moved)
+
+
+@pytest.mark.parametrize(
+    ("policy", "lifted"),
+    [
+        ({"only": "racks"}, "only"),
+        ({"only": "leaders"}, "only"),
+        ({"only": "dirs"}, "only"),
+        ({"exclude_topics": ["clicks"]}, "only, topics and exclude_topics"),
+        ({"topics": ["audit"]}, "only, topics and exclude_topics"),
+        ({"topics": ["audit"], "only": "racks"}, "only, topics and exclude_topics"),
+    ],
+)
+def test_what_the_run_leaves_out_counts_if_their_plan_changes_it(policy: Mapping[str, Any], lifted: str) -> None:
+    """Ballast at their balance may change the same: the ratio is that of a run that leaves nothing out."""
+    _, lists, ours = _usual()
+    judgement = judged(make_facts(policy=policy), _their_plan(lists), ours)
+    assert judgement.equal["moved_bytes"] == ours["moved_bytes"]
+    assert judgement.times_least == 1
+    assert judgement.notes == (
+        "Their plan changes what the run leaves out, so Ballast at their balance is planned without the run's "
+        f"{lifted}.",
+    )
+
+
+def test_what_their_plan_leaves_out_as_the_run_does_stays_out() -> None:
+    """A plan that repairs racks alone, as the run requests, is compared with such a plan: the drain does not count."""
+    facts = make_facts(BROKERS, BROKEN_ROWS, policy={"only": "racks", "drain_brokers": [6]})
+    lists, ours = _ours(facts)
+    judgement = judged(facts, _their_plan(lists), ours)
+    assert (judgement.notes, judgement.times_least) == ((), 1.0)
+
+
+def test_a_plan_at_their_balance_that_does_not_reach_it_has_no_ratio() -> None:
+    """Their plan moves a large partition that must not move, so Ballast's loads are outside bands with theirs."""
+    rows = [
+        partition("t", 0, [1, 3, 5], size_bytes=300 * GB, controller_replicas=[1, 3, 6], adding_replicas=[5]),
+        *(partition("t", number, [2, 4, 6], size_bytes=100 * GB) for number in (1, 2)),
+    ]
+    swapped = {("t", 0): [2, 4, 6], ("t", 1): [1, 3, 5], ("t", 2): [1, 3, 5]}
+    judgement = judged(make_facts(BROKERS, rows), _their_plan(swapped), NO_FIGURES)
+    assert judgement.times_least is None
+    assert judgement.verdict() == (
+        "Ballast at their balance is less balanced than their plan, so the bytes cannot be compared."
+    )
 
 
 def test_stale_lists() -> None:
