@@ -1,6 +1,7 @@
 """How many brokers are needed, and which are cheapest to empty: small clusters, against every choice."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -66,8 +67,73 @@ def test_new_brokers_in_a_lost_rack_are_lost_too(limit: float) -> None:
 
 def test_brokers_that_do_not_help_are_not_counted_for_ever() -> None:
     """If replicas may not move, more brokers leave the fullest disk as it is, and the error says so."""
-    with pytest.raises(ConfigError, match="leave the fullest disk at 13 %, no less than"):
+    with pytest.raises(ConfigError, match=r"leave the fullest disk at 13 %, no less than .* --add-broker IDS --like 1"):
         how_many(cluster(only="leaders"), Question(), like=1, limit=0.1, survive_rack=False)
+
+
+def test_a_broker_that_helps_only_with_one_in_each_rack_is_counted() -> None:
+    """New brokers are put into the racks one after the other: ten and eleven are no better than nine, twelve are."""
+    facts = cluster()
+    assert how_many(facts, Question(), like=1, limit=0.06, survive_rack=False).count == 12
+    assert [round(fullest_after(facts, "abc" * 3 + more), 1) for more in ("", "a", "ab", "abc")] == [6.1, 6.1, 6.1, 5.2]
+
+
+def test_brokers_are_counted_past_a_shortage() -> None:
+    """With most of each disk reserved the bytes fit only with more brokers, although the limit is met before."""
+    facts = cluster(disk_headroom=0.9)
+    need = how_many(facts, Question(), like=1, limit=0.5, survive_rack=False)
+    assert all(item.plan for item in need.answers)
+    assert "inf" not in need.words()
+    short = Question(new_brokers=tuple(range(7, 6 + need.count)), like=1)
+    assert need.count == 3 and answer(facts, short).shortage
+
+
+def test_a_cluster_without_bytes_needs_no_broker() -> None:
+    """Its fullest disk has 0 %."""
+    brokers = [broker(n + 1, RACKS[n]) for n in range(6)]
+    facts = make_facts(brokers, [partition("t", 0, [1, 3, 5], size_bytes=0)])
+    need = how_many(facts, Question(), like=1, limit=0.1, survive_rack=True)
+    assert need.count == 0
+    assert need.words().endswith("the fullest has 0.00 %.")
+
+
+def test_a_full_disk_of_unknown_capacity_is_refused() -> None:
+    """A closed broker keeps its replicas, and nobody knows how full it is."""
+    brokers = [broker(n + 1, RACKS[n], disk_capacity_bytes=None if n == 0 else 1000 * GB) for n in range(6)]
+    facts = make_facts(brokers, [partition("t", 0, [1, 3, 5])], policy={"exclude_brokers": [1], "only": "racks"})
+    with pytest.raises(ConfigError, match="--disk-below needs the disk capacity of every broker"):
+        how_many(facts, Question(), like=2, limit=0.1, survive_rack=False)
+
+
+@pytest.mark.parametrize("base", [Question(lost_racks=("a",)), Question(lost_brokers=(1, 2))])
+def test_a_rack_that_is_lost_already_is_not_lost_again(base: Question) -> None:
+    """A column for its loss would be the same as without."""
+    need = how_many(cluster(), base, like=1, limit=0.6, survive_rack=True)
+    assert [item.question.name for item in need.answers] == ["0 more", "0 more, lose rack b", "0 more, lose rack c"]
+
+
+def test_names_are_checked_before_brokers_are_counted() -> None:
+    """An unknown broker is refused although no new broker is needed, and so is the loss of a rack without racks."""
+    text = "--how-many-like 9: cluster orders has no such broker; known are [1, 2, 3, 4, 5, 6]"
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        how_many(cluster(), Question(), like=9, limit=0.9, survive_rack=False)
+    facts = make_facts([broker(n + 1, None) for n in range(6)])
+    with pytest.raises(ConfigError, match="--survive-rack: cluster orders has no racks; leave it out"):
+        how_many(facts, Question(), like=1, limit=0.9, survive_rack=True)
+
+
+def test_a_long_search_says_each_number_of_brokers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, as soon as it takes long; the estimate comes first if one number alone takes long."""
+    how_many(cluster(), Question(), like=1, limit=0.1, survive_rack=False)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("asking.progress._LONG_SECONDS", 0)
+    how_many(replace(cluster(), solve_seconds=5.0), Question(), like=1, limit=0.06, survive_rack=False)
+    assert capsys.readouterr().err.splitlines() == [
+        "each number of brokers, 1 plan: about 14 s of CPU",
+        *(f"{count} new brokers, 1 plan" for count in range(9, 13)),
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2])
