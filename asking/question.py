@@ -22,8 +22,11 @@ from optimizer.units import plural
 
 # Settings that an answer depends on; others belong to jobs.
 _SECTIONS = ("policy", "solver", "schedule", "emit")
-# Settings of the policy that have their own option.
-_OWN_OPTIONS = {**dict(zip(BROKER_LISTS, ("drain", "exclude-brokers", "demote"), strict=True)), "only": "only"}
+# Options that change a setting of the policy.
+_OWN_OPTIONS = {
+    **dict(zip(("drain", "exclude-brokers", "demote"), BROKER_LISTS, strict=True)),
+    **{"keep": "drain_brokers", "only": "only"},
+}
 _RATES = ("in_bytes_per_s", "out_bytes_per_s")
 _LOADS = ("size_bytes", *_RATES)
 _IN_WINDOWS = tuple(f"window_{name}" for name in _RATES)
@@ -158,8 +161,8 @@ def question_of(options: argparse.Namespace, name: str = "") -> Question:
 
 def _knobs_of_set(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """The knobs of ``--set``, by section; each knob is set once, by ``--set`` or by its own option."""
-    own = {name: option for name, option in _OWN_OPTIONS.items() if getattr(options, option.replace("-", "_"))}
-    texts = {("policy", name): f"--{option}" for name, option in own.items()}
+    own = {option: name for option, name in _OWN_OPTIONS.items() if getattr(options, option.replace("-", "_"))}
+    texts = {("policy", name): f"--{option}" for option, name in own.items()}
     knobs: dict[str, dict[str, Any]] = {}
     for text in options.set:
         knob = knob_of_set(text)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from asking.answer import answer
@@ -17,6 +18,7 @@ from asking.question import Question
 from asking.retire import retire
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
+from optimizer.planning.in_memory import records
 from tests.asking.small_run import CLUSTER, GB, broker, make_facts, partition, write_run
 
 RACKS = "aabbcc"
@@ -163,6 +165,76 @@ def test_a_broker_that_no_plan_empties_is_not_recommended() -> None:
     words = retire(cluster(max_moved_gb=30.0), Question(), 1).words()
     assert words.startswith("Nothing can be emptied as asked: with the best choice, ")
     assert "stay on brokers to empty" in words
+
+
+def test_with_only_drain_the_choice_copies_least() -> None:
+    """Broken racks and bands that the plan is not requested to repair count for nothing."""
+    facts = cluster(only="drain", drain_brokers=[6])
+    rows = [
+        {**row, "replicas": [1, 2, 3], "isr": [1, 2, 3], "size_bytes": 200 * GB} if row["partition"] == 0 else row
+        for row in records(facts.partitions)
+    ]
+    broken = replace(facts, partitions=pd.DataFrame(rows))
+    choice = retire(broken, Question(), 1)
+    plans = [answer(broken, Question(added_to={"drain_brokers": (broker_id,)})) for broker_id in range(1, 6)]
+    assert all(plan.figures["replicas_on_leaving_brokers"][1] == 0 for plan in plans)
+    assert {plan.figures["rack_violations"][1] for plan in plans} == {0.0, 1.0}
+    least = min(plan.figures["moved_bytes"][1] or 0.0 for plan in plans)
+    assert choice.answers[0].figures["moved_bytes"][1] == least == choice.least_bytes
+
+
+@pytest.mark.parametrize("base", [Question(only="drain"), Question(knobs={"policy": {"only": "drain"}})])
+def test_with_only_drain_the_run_needs_no_drain(base: Question) -> None:
+    """The brokers that are chosen are those to empty."""
+    assert retire(cluster(), base, 1).is_proven
+
+
+def test_a_choice_is_proven_although_a_partition_breaks_racks_in_any_case() -> None:
+    """The best plan reaches as much as the plan that retires nobody, so no more expensive choice is solved."""
+    brokers = [broker(n + 1, RACKS[n]) for n in range(6)]
+    lists = [[2, 4, 6], [1, 4, 5], [2, 4, 6], [1, 3, 6], [2, 4, 5], [1, 4, 6], [2, 4, 5]]
+    rows = [partition("t", n, ids, size_bytes=(20 + 3 * n) * GB) for n, ids in enumerate(lists)]
+    facts = make_facts(brokers, [*rows, partition("bad", 0, [1, 2, 3])], policy={"exclude_topics": ["bad"]})
+    choice = retire(facts, Question(), 1, [4, 5, 6])
+    assert choice.answers[0].figures["rack_violations"][1] == 1
+    assert choice.is_proven and len(choice.answers) < 3
+
+
+def test_a_search_that_stops_is_not_called_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With bounds that prove nothing it ends after the most plans that it solves."""
+    monkeypatch.setattr("asking.retire.MOST_SOLVED", 2)
+    monkeypatch.setattr("asking.retire._Bound.of_subset", lambda *_: 0)
+    choice = retire(cluster(), Question(), 1)
+    assert not choice.is_proven
+    assert choice.words().endswith(
+        "GB copied; stopped after 2 plans, not proven. Any choice copies at least 0 B (6 subsets bounded)."
+    )
+
+
+def test_a_kept_broker_is_not_retired() -> None:
+    """It would stay, and the answer would be the plan that empties nobody."""
+    facts = cluster(drain_brokers=[1])
+    choice = retire(facts, Question(keep=(1,)), 1)
+    assert all(item.question.added_to["drain_brokers"] != (1,) for item in choice.answers)
+    with pytest.raises(ConfigError, match=re.escape("--of 1: brokers that accept replicas and are not kept are [2, ")):
+        retire(facts, Question(keep=(1,)), 1, [1])
+
+
+def test_a_list_that_replaces_the_choice_is_refused() -> None:
+    """With it nobody would be retired."""
+    with pytest.raises(
+        ConfigError, match=r"--retire chooses the brokers to empty, --set policy\.drain_brokers replaces"
+    ):
+        retire(cluster(), Question(knobs={"policy": {"drain_brokers": [3]}}), 1)
+
+
+def test_a_long_choice_says_each_subset(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On standard error, with the most CPU time that the search can take."""
+    monkeypatch.setattr("asking.progress._LONG_SECONDS", 0)
+    choice = retire(replace(cluster(), solve_seconds=5.0), Question(), 1, [1, 2])
+    estimate, *said = capsys.readouterr().err.splitlines()
+    assert estimate == "up to 2 plans: about 27 s of CPU"
+    assert sorted(said) == sorted(item.question.name for item in choice.answers)
 
 
 @pytest.mark.parametrize("text", ["5-1", "1-9999999999", "0-2000000"])

@@ -85,6 +85,10 @@ def test_options(words: str, expected: dict[str, Any], in_words: str) -> None:
             "--drain 1 --set policy.drain_brokers=[2]",
             "--drain and --set policy.drain_brokers=[2] set the same knob: give one of them",
         ),
+        (
+            "--keep 105 --set policy.drain_brokers=[107]",
+            "--keep and --set policy.drain_brokers=[107] set the same knob: give one of them",
+        ),
         ("--only none --set policy.only=drain", "--only and --set policy.only=drain set the same knob"),
         ("--add-broker 7", "--add-broker IDS and --like ID belong together: new brokers get the capacities of --like"),
         ("--like 7", "--add-broker IDS and --like ID belong together: new brokers get the capacities of --like"),
