@@ -8,7 +8,7 @@ import numpy as np
 from asking.answer import Answer, answer
 from asking.fitting import shortage
 from asking.progress import Search, say_estimate
-from asking.question import Question, facts_for, instance_for
+from asking.question import Question, facts_for, instance_for, with_racks
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
@@ -77,7 +77,7 @@ def how_many(facts: RunFacts, base: Question, *, like: int, limit: float, surviv
     """
     losses = [_NOWHERE, *_racks_to_lose(facts, base, like, survive_rack=survive_rack)]
     count = next((n for n in range(MOST_ADDED + 1) if _fits(facts, base, n, like, losses, limit)), None)
-    idle, search = _idle(facts, base), Search()
+    search = Search()
     fullest_of: list[float] = []
     say_estimate(facts, len(losses), f"each number of brokers, {plural(len(losses), 'plan')}")
     while count is not None and count <= MOST_ADDED:
@@ -89,6 +89,7 @@ def how_many(facts: RunFacts, base: Question, *, like: int, limit: float, surviv
             _, rack = _fill(facts, fullest_answer.question)
             return Need(count, [item for _, item in answers], limit, rack, lost_rack)
         fullest_of += [fullest] if np.isfinite(fullest) else []
+        idle = _idle(facts, _with(facts, base, count, like, _NOWHERE))
         if len(fullest_of) > idle and fullest_of[-1] >= fullest_of[-1 - idle]:
             held = human_percent(fullest_of[-1])
             text = f"{plural(count, 'new broker')} like {like} leave the fullest disk at {held}, no less than fewer do"
@@ -118,15 +119,17 @@ def _racks_to_lose(facts: RunFacts, base: Question, like: int, *, survive_rack: 
     return known_of(brokers[brokers["state"] != "dead"]).racks
 
 
-def _idle(facts: RunFacts, base: Question) -> int:
+def _idle(facts: RunFacts, question: Question) -> int:
     """Numbers of brokers in a row that do not lower the fullest disk: then more do not help either.
 
-    New brokers are put into the racks one after the other, so each rack gets one before this.
+    Each rack that accepts replicas gets a broker before that, and one of them a second one.
     """
-    _, _, hosts = instance_for(facts, base)
+    _, _, hosts = instance_for(facts, question)
     brokers = to_brokers(hosts)
-    racks = len(np.unique(brokers.rack[brokers.accepts_replicas])) if brokers.racks_matter else 1
-    return racks + 1
+    open_racks = np.unique(brokers.rack[brokers.accepts_replicas]) if brokers.racks_matter else ()
+    wanted = {brokers.rack_names[rack] for rack in open_racks}
+    racks = with_racks(facts, question).racks
+    return 1 + next((n for n in range(1, len(racks) + 1) if wanted <= {*racks[-n:]}), max(len(racks), 1))
 
 
 def _fits(facts: RunFacts, base: Question, count: int, like: int, losses: Sequence[str], limit: float) -> bool:
@@ -147,8 +150,7 @@ def _with(facts: RunFacts, base: Question, count: int, like: int, lost_rack: str
     more = replace(base, name=f"{count} more", new_brokers=new, like=like if count else None)
     if not lost_rack:
         return more
-    brokers = facts_for(facts, more).brokers
-    racks = dict(zip(brokers["broker_id"], brokers["rack"], strict=True))
+    racks = dict(zip(new, with_racks(facts, more).racks, strict=True))
     left = tuple(broker for broker in new if racks[broker] != lost_rack)
     return replace(
         more,
