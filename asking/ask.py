@@ -16,7 +16,7 @@ from asking.how_many import how_many
 from asking.noticing import figures_of_groups
 from asking.options import variant_parser
 from asking.progress import say_estimate, say_plan
-from asking.question import VERBS, Question, question_of
+from asking.question import VERBS, Question, question_of, with_racks
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
 from asking.sections import Document, Dots, Drawing, Section, page, text_lines
@@ -37,12 +37,12 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     BallastError
         When the run cannot be asked, or a question cannot be answered.
     """
-    run_id = options.run_id or last_run(warehouse, options.cluster)
+    run_id = last_run(warehouse, options.cluster) if options.run_id is None else options.run_id
     facts = read_facts(warehouse, options.cluster, run_id)
     stored = stored_figures(warehouse, facts)
     headline, answers = _answers(options, facts, stored)
     shown = answers[: SHOWN if options.retire is not None else len(answers)]
-    document = document_of(facts, stored, shown, headline)
+    document = document_of(facts, stored, shown, headline, [*_about_alternatives(options)])
     if options.html:
         Path(options.html).write_text(page(document), encoding="utf-8")
     if options.json:
@@ -73,15 +73,18 @@ def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> t
 
 def _check_together(options: argparse.Namespace) -> None:
     """Refuse options that belong to different questions."""
-    counts = options.how_many_like is not None
+    counts, retires = options.how_many_like is not None, options.retire is not None
     if counts != (options.disk_below is not None) or (options.survive_rack and not counts):
         raise ConfigError("--how-many-like ID and --disk-below SHARE belong together; --survive-rack needs both")
     if counts and options.add_broker:
         raise ConfigError("--how-many-like counts new brokers itself: leave --add-broker out")
-    if options.of and options.retire is None:
+    if options.anyway and (counts or retires):
+        remedy = "add it to a question about the brokers themselves, with --drain or --add-broker"
+        raise ConfigError(f"--anyway: --retire and --how-many-like choose among plans that fit; {remedy}")
+    if options.of and not retires:
         raise ConfigError("--of chooses the brokers for --retire N: also give it")
     several = bool(options.variant or options.variants or options.alternatives)
-    if (options.retire is not None) + counts + several > 1:
+    if retires + counts + several > 1:
         raise ConfigError("--retire, --how-many-like and several variants are different questions: ask them one by one")
 
 
@@ -148,14 +151,16 @@ def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
     return {**of_plan, **figures_of_groups(groups)}
 
 
-def document_of(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "") -> Document:
+def document_of(
+    facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "", notes: Sequence[str] = ()
+) -> Document:
     """What was asked, the table, findings, and how to execute an answer."""
     questions = [item.question for item in answers]
-    head = [f"The run requests: {_requests(facts)}."]
-    if headline:
-        head.append(headline)
-    else:
-        head += [f"{q.name}: {q.words()}." if q.name != q.words() else f"Asked: {q.words()}." for q in questions]
+    head = [f"The run requests: {_requests(facts)}.", *([headline] if headline else [])]
+    # A search has chosen the questions: the first one says what else was asked.
+    for question in questions[: 1 if headline else len(questions)]:
+        name = "Asked" if question.name == question.words() else question.name
+        head.append(f"{name}: {with_racks(facts, question).words()}.")
     title = f"{facts.cluster_id}: what if, from run {facts.run_id}{_captured(facts)}"
     drawn = [Dots(item.question.name, item.disks_before, item.disks_after) for item in answers if item.disks_after]
     caption = "Disks in percent of their capacity, a dot for each broker: before above, after below"
@@ -164,8 +169,15 @@ def document_of(facts: RunFacts, stored: Figures, answers: Sequence[Answer], hea
         *([Section("Disks", [Drawing(caption, drawn)])] if drawn else []),
     ]
     solved = [item.question for item in answers if item.plan]
-    lines = [*remarks(answers), *_about_windows(questions), *execute_hints(facts, solved)]
+    lines = [*remarks(answers), *notes, *_about_windows(questions), *execute_hints(facts, solved)]
     return Document(title, head, [*sections, *([Section("Remarks", lines)] if lines else [])])
+
+
+def _about_alternatives(options: argparse.Namespace) -> Iterator[str]:
+    """Alternatives are those that the job stores, whatever else is asked."""
+    asked = question_of(options)
+    if options.alternatives and not asked.changes_nothing:
+        yield f"The alternatives are those of the run: they leave out {asked.words()}."
 
 
 def _about_windows(questions: Sequence[Question]) -> Iterator[str]:
@@ -190,7 +202,10 @@ def _requests(facts: RunFacts) -> str:
     parts += [f"replication factors of {plural(factors, 'pattern')}"] if factors else []
     parts += [f"at most {policy.max_moved_gb:g} GB"] if policy.max_moved_gb else []
     parts += [f"at most {policy.max_moves} moves"] if policy.max_moves else []
-    return ", ".join(parts) or "balance"
+    general = facts.settings.policy
+    topics = [f"topics {', '.join(general.topics)}"] if general.topics else []
+    topics += [f"exclude topics {', '.join(general.exclude_topics)}"] if general.exclude_topics else []
+    return ", ".join([*(parts or ["balance"]), *topics])
 
 
 def as_json(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "") -> str:
@@ -201,7 +216,7 @@ def as_json(facts: RunFacts, stored: Figures, answers: Sequence[Answer], headlin
             "run_id": facts.run_id,
             "headline": headline,
             "this_run": figures_as_json(stored),
-            "answers": [_as_dict(item) for item in answers],
+            "answers": [_as_dict(facts, item) for item in answers],
         }
     )
 
@@ -211,12 +226,12 @@ def figures_as_json(figures: Figures) -> dict[str, dict[str, float | None]]:
     return {name: {"before": before, "after": after} for name, (before, after) in sorted(figures.items())}
 
 
-def _as_dict(item: Answer) -> dict[str, Any]:
+def _as_dict(facts: RunFacts, item: Answer) -> dict[str, Any]:
     tables = item.plan.tables if item.plan else {}
     content = {name: records(tables[name]) if name in tables else [] for name in _LISTED}
     return {
         "name": item.question.name,
-        "asked": item.question.words(),
+        "asked": with_racks(facts, item.question).words(),
         "shortage": vars(item.shortage) if item.shortage else None,
         "figures": figures_as_json(item.figures),
         **content,

@@ -41,7 +41,7 @@ def add_question(command: argparse.ArgumentParser) -> None:
     ):
         policy.add_argument(name, action="extend", type=broker_ids, default=[], metavar="IDS", help=meaning)
     policy.add_argument("--only", choices=(*ONLY, "none"), help="fix only this; none: everything")
-    text = "any other setting of policy, solver or schedule, once; value as in TOML"
+    text = "any other setting of policy, solver, schedule or emit, once; value as in TOML"
     policy.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help=text)
     cluster = command.add_argument_group("another cluster")
     text = "add brokers with these unused ids; needs --like"
@@ -68,7 +68,7 @@ def _add_ask(commands: Any) -> None:
     text = "another question, in a column of this name; may be repeated"
     answers.add_argument("--variant", action="append", default=[], metavar="'NAME: OPTIONS'", help=text)
     answers.add_argument("--variants", metavar="FILE", help="TOML file with questions: [[variants]] name, options")
-    text = "more columns: wider bands, only what is urgent, half the bytes, no limit"
+    text = "more columns, about the requests of the run: wider bands, only what is urgent, half the bytes, no limit"
     answers.add_argument("--alternatives", action="store_true", help=text)
     text = "choose the brokers that are cheapest to empty, so many"
     answers.add_argument("--retire", type=_count, metavar="N", help=text)

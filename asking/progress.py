@@ -1,6 +1,7 @@
 """Progress of answers that take long, on standard error."""
 
 import sys
+from time import monotonic
 
 from asking.run_facts import RunFacts
 from optimizer.units import human_time
@@ -27,3 +28,15 @@ def say_estimate(facts: RunFacts, plans: int, words: str) -> None:
 def say_plan(words: str) -> None:
     """Say which plan is made now."""
     sys.stderr.write(f"{words}\n")
+
+
+class Search:
+    """The plans of a search, of which nobody knows the number before. Each is said once the search takes long."""
+
+    def __init__(self) -> None:
+        self._start = monotonic()
+
+    def say(self, words: str) -> None:
+        """Say which plan is made now, if the search takes long already."""
+        if monotonic() - self._start >= _LONG_SECONDS:
+            say_plan(words)

@@ -18,12 +18,14 @@ from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.refusals import known_of
 from optimizer.setting_checks import check_pattern
 from optimizer.settings import Settings
-from optimizer.units import plural
 
 # Settings that an answer depends on; others belong to jobs.
 _SECTIONS = ("policy", "solver", "schedule", "emit")
-# Settings of the policy that have their own option.
-_OWN_OPTIONS = {**dict(zip(BROKER_LISTS, ("drain", "exclude-brokers", "demote"), strict=True)), "only": "only"}
+# Options that change a setting of the policy.
+_OWN_OPTIONS = {
+    **dict(zip(("drain", "exclude-brokers", "demote"), BROKER_LISTS, strict=True)),
+    **{"keep": "drain_brokers", "only": "only"},
+}
 _RATES = ("in_bytes_per_s", "out_bytes_per_s")
 _LOADS = ("size_bytes", *_RATES)
 _IN_WINDOWS = tuple(f"window_{name}" for name in _RATES)
@@ -89,8 +91,7 @@ class Question:
         parts += [f"only {self.only or 'none'}"] if self.only is not None else []
         parts += [f"{s}.{k} = {v}" for s, knobs in self.knobs.items() for k, v in knobs.items()]
         if self.new_brokers:
-            racks = f" in {', '.join(dict.fromkeys(self.racks))}" if self.racks else ""
-            parts.append(f"add {plural(len(self.new_brokers), 'broker')} {_listed(self.new_brokers)}{racks}")
+            parts.append(f"add {self._new_words()}")
         parts += [f"lose broker {_listed(self.lost_brokers)}"] if self.lost_brokers else []
         parts += [f"lose rack {', '.join(self.lost_racks)}"] if self.lost_racks else []
         which = f" of {self.topics}" if self.topics else ""
@@ -99,6 +100,13 @@ class Question:
         parts += [f"sizes{which} x {self.size_factor:g}"] if self.size_factor != 1 else []
         parts += [f"rates{which} x {self.rate_factor:g}"] if self.rate_factor != 1 else []
         return ", ".join(parts) or "no change"
+
+    def _new_words(self) -> str:
+        """The new brokers, with their racks if these are given."""
+        racks = self.racks * len(self.new_brokers) if len(self.racks) == 1 else self.racks
+        each = [f"{broker} ({rack})" for broker, rack in zip(self.new_brokers, racks, strict=False)]
+        noun = "broker" if len(self.new_brokers) == 1 else "brokers"
+        return f"{noun} {', '.join(each) or _listed(self.new_brokers)} like {self.like}"
 
 
 # What a question does with the brokers that it adds to a list.
@@ -152,8 +160,8 @@ def question_of(options: argparse.Namespace, name: str = "") -> Question:
 
 def _knobs_of_set(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """The knobs of ``--set``, by section; each knob is set once, by ``--set`` or by its own option."""
-    own = {name: option for name, option in _OWN_OPTIONS.items() if getattr(options, option.replace("-", "_"))}
-    texts = {("policy", name): f"--{option}" for name, option in own.items()}
+    own = {option: name for option, name in _OWN_OPTIONS.items() if getattr(options, option.replace("-", "_"))}
+    texts = {("policy", name): f"--{option}" for option, name in own.items()}
     knobs: dict[str, dict[str, Any]] = {}
     for text in options.set:
         knob = knob_of_set(text)
@@ -231,6 +239,21 @@ def facts_for(facts: RunFacts, question: Question) -> RunFacts:
     if question.changes_load:
         partitions = _scaled(partitions, question)
     return replace(facts, partitions=partitions, brokers=brokers)
+
+
+def with_racks(facts: RunFacts, question: Question) -> Question:
+    """The question with the rack of each new broker, also of those that are chosen; as it is without racks.
+
+    Raises
+    ------
+    ConfigError
+        As ``facts_for``.
+    """
+    if not question.new_brokers or not known_of(facts.brokers).racks:
+        return question
+    brokers = facts_for(facts, question).brokers
+    racks = dict(zip(brokers["broker_id"], brokers["rack"], strict=True))
+    return replace(question, racks=tuple(racks[broker] for broker in question.new_brokers))
 
 
 def _with_new(brokers: pd.DataFrame, question: Question, cluster_id: str) -> pd.DataFrame:

@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
 from asking.answer import Answer, answer
-from asking.progress import say_estimate
+from asking.progress import Search, say_estimate
 from asking.question import Question, instance_for, settings_for
 from asking.run_facts import RunFacts
 from optimizer.cluster_policy import DRAIN
 from optimizer.domain import MOBILITY, Brokers, Floats
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers, to_partitions
-from optimizer.settings import Policy
+from optimizer.settings import Policy, Settings
 from optimizer.solve.bounds.bound import flow_bytes
 from optimizer.solve.rules.bands import Demand, bands_for, broker_loads, demand_of, replica_weights
 from optimizer.solve.rules.resources import DISK
@@ -39,6 +40,8 @@ class Choice:
         How many subsets have a bound.
     next_bound_bytes : int or None
         Bound of the first subset that was not solved; None if all were.
+    is_proven : bool
+        No other subset can be cheaper; else the search stopped after ``MOST_SOLVED`` plans.
     is_greedy : bool
         Brokers were chosen one after the other, because there are too many subsets.
     """
@@ -46,6 +49,7 @@ class Choice:
     answers: Sequence[Answer]
     subsets: int
     next_bound_bytes: int | None
+    is_proven: bool
     is_greedy: bool
 
     def words(self) -> str:
@@ -58,10 +62,14 @@ class Choice:
             left = clause(round(staying), "replica", "stays", "stay")
             return f"Nothing can be emptied as asked: with the best choice, {ids}, {left} on brokers to empty."
         text = f"Cheapest to empty: {ids}, {human_bytes(_bytes(best))} copied"
-        counted = f"{human_count(self.subsets)} subsets bounded, {plural(len(self.answers), 'plan')} solved"
+        bounded, solved = f"{human_count(self.subsets)} subsets bounded", plural(len(self.answers), "plan")
         if self.is_greedy:
-            return f"{text}. Greedy: one broker after the other, because there are too many subsets ({counted})."
-        return f"{text}. Any choice copies at least {human_bytes(self.least_bytes)} (proven; {counted})."
+            reason = "because there are too many subsets"
+            return f"{text}. Greedy: one broker after the other, {reason} ({bounded}, {solved} solved)."
+        least = f"Any choice copies at least {human_bytes(self.least_bytes)}"
+        if not self.is_proven:
+            return f"{text}; stopped after {solved}, not proven. {least} ({bounded})."
+        return f"{text}. {least} (proven; {bounded}, {solved} solved)."
 
     @property
     def least_bytes(self) -> float:
@@ -85,47 +93,58 @@ def retire(facts: RunFacts, base: Question, count: int, candidates: Sequence[int
     ConfigError
         When there are not more candidates than brokers to choose, or one is unknown.
     """
+    if "drain_brokers" in base.knobs.get("policy", {}):
+        remedy = "add brokers with --drain, remove those of the run with --keep"
+        raise ConfigError(f"--retire chooses the brokers to empty, --set policy.drain_brokers replaces them: {remedy}")
     [requests] = settings_for(facts, base).cluster_policies().values()
     if requests.only not in ("", DRAIN):
         raise ConfigError(f"--retire: with only {requests.only} no broker is emptied; use --only none or --only drain")
     bound = _Bound.of(facts, base)
-    chosen_from = [*dict.fromkeys(candidates)] or bound.accepting
-    unknown = sorted(set(chosen_from) - set(bound.accepting))
+    usable = [broker for broker in bound.accepting if broker not in base.keep]
+    chosen_from = [*dict.fromkeys(candidates)] or usable
+    unknown = sorted(set(chosen_from) - set(usable))
     if unknown:
-        raise ConfigError(f"--of {', '.join(map(str, unknown))}: brokers that accept replicas are {bound.accepting}")
+        kept = " and are not kept" if base.keep else ""
+        raise ConfigError(f"--of {', '.join(map(str, unknown))}: brokers that accept replicas{kept} are {usable}")
     if not 0 < count < len(bound.accepting) or count > len(chosen_from):
         number = plural(len(chosen_from), "broker")
         raise ConfigError(f"--retire {count}: {number} can be chosen, and one broker must remain")
     if comb(len(chosen_from), count) > MOST_SUBSETS:
         return _greedy(facts, base, bound, count, chosen_from)
     subsets = sorted((bound.of_subset(subset), subset) for subset in combinations(sorted(chosen_from), count))
-    return _solved(facts, base, subsets)
+    most = min(len(subsets), MOST_SOLVED)
+    say_estimate(facts, most, f"up to {plural(most, 'plan')}")
+    return _solved(facts, base, subsets, Search())
 
 
-def _solved(facts: RunFacts, base: Question, subsets: Sequence[tuple[int, tuple[int, ...]]]) -> Choice:
+def _solved(facts: RunFacts, base: Question, subsets: Sequence[tuple[int, tuple[int, ...]]], search: Search) -> Choice:
     """Solve subsets in the order of their bounds, until the best plan is proven."""
     answers: list[Answer] = []
+    target, is_proven = _Target(facts, base), False
     for bound_bytes, subset in subsets:
-        if answers and (_is_proven(answers[0], bound_bytes) or len(answers) == MOST_SOLVED):
+        is_proven = bool(answers) and target.is_proven(answers[0], bound_bytes)
+        if is_proven or len(answers) == MOST_SOLVED:
             break
         question = _draining(base, subset)
-        say_estimate(facts, 1, question.name)
+        search.say(question.name)
         answers.append(answer(facts, question))
         answers.sort(key=_rank)
     remaining = subsets[len(answers)][0] if len(answers) < len(subsets) else None
-    return Choice(answers, len(subsets), remaining, is_greedy=False)
+    return Choice(answers, len(subsets), remaining, is_proven or remaining is None, is_greedy=False)
 
 
 def _greedy(facts: RunFacts, base: Question, bound: "_Bound", count: int, candidates: Sequence[int]) -> Choice:
     chosen: tuple[int, ...] = ()
-    bounded = 0
+    bounded, search = 0, Search()
+    most = count * min(len(candidates), MOST_SOLVED)
+    say_estimate(facts, most, f"up to {plural(most, 'plan')}")
     for _ in range(count):
         remaining = [broker for broker in sorted(candidates) if broker not in chosen]
         subsets = sorted((bound.of_subset((*chosen, broker)), (*chosen, broker)) for broker in remaining)
         bounded += len(subsets)
-        choice = _solved(facts, base, subsets)
+        choice = _solved(facts, base, subsets, search)
         chosen = choice.answers[0].question.added_to["drain_brokers"][-len(chosen) - 1 :]
-    return Choice(choice.answers, bounded, choice.next_bound_bytes, is_greedy=True)
+    return replace(choice, subsets=bounded, is_greedy=True)
 
 
 def _draining(base: Question, subset: Sequence[int]) -> Question:
@@ -142,38 +161,71 @@ def _unmet(item: Answer) -> float:
     """Replicas that stay on brokers to empty, and partitions that break racks; infinite if the bytes do not fit."""
     if not item.plan:
         return float("inf")
-    return sum(item.figures[name][1] or 0 for name in ("replicas_on_leaving_brokers", "rack_violations"))
+    names = ("replicas_on_leaving_brokers", *(() if _only_drains(item.settings) else ("rack_violations",)))
+    return sum(item.figures[name][1] or 0 for name in names)
 
 
 def _outside(item: Answer) -> float:
     """Brokers outside bands, which a subset with more bytes may avoid."""
-    return item.figures["brokers_outside_bands"][1] or 0.0 if item.plan else float("inf")
+    if not item.plan:
+        return float("inf")
+    return 0.0 if _only_drains(item.settings) else item.figures["brokers_outside_bands"][1] or 0.0
+
+
+def _only_drains(settings: Settings) -> bool:
+    """Whether the plan is not requested to repair racks and to balance."""
+    [requests] = settings.cluster_policies().values()
+    return requests.only == DRAIN
 
 
 def _rank(item: Answer) -> tuple[float, float, float]:
     return _unmet(item), _outside(item), _bytes(item)
 
 
-def _is_proven(best: Answer, next_bound_bytes: int) -> bool:
-    """Whether no subset from this bound on can be better: the best plan reaches all, and is cheaper than the bound."""
-    return _rank(best)[:2] == (0, 0) and next_bound_bytes >= (1 - TOLERANCE) * _bytes(best)
+@dataclass(frozen=True)
+class _Target:
+    """What the best subset reaches: all, or as much as the plan without retired brokers."""
+
+    facts: RunFacts
+    base: Question
+
+    def is_proven(self, best: Answer, next_bound_bytes: int) -> bool:
+        """Whether the best plan is cheaper than all subsets from this bound on, and reaches enough."""
+        if next_bound_bytes < (1 - TOLERANCE) * _bytes(best):
+            return False
+        return _rank(best)[:2] == (0, 0) or _rank(best)[:2] <= self._reached
+
+    @cached_property
+    def _reached(self) -> tuple[float, float]:
+        """Solved only if the best subset does not reach all: bands and fixed partitions may be out of reach."""
+        _, _, hosts = instance_for(self.facts, _with_any_change(self.base))
+        if _only_drains(settings_for(self.facts, self.base)) and not hosts["must_empty"].any():
+            return 0.0, 0.0
+        unmet, outside, _ = _rank(answer(self.facts, self.base))
+        return unmet, outside
+
+
+def _with_any_change(base: Question) -> Question:
+    """The question without ``only``, which is refused as long as no broker is to be emptied."""
+    return replace(base, knobs={**base.knobs, "policy": {**base.knobs.get("policy", {}), "only": ""}})
 
 
 @dataclass(frozen=True)
 class _Bound:
-    """Bytes that any plan must copy if a subset of brokers is emptied: the larger of the flow out of bands and into
-    them (formula 17 of docs/solver.md), and what free partitions hold there."""
+    """Bytes that any plan must copy if a subset of brokers is emptied: what free partitions hold there, or the flow
+    out of bands and into them (formula 17 of docs/solver.md), if that is larger and bands are requested."""
 
     brokers: Brokers
     demand: Demand
     loads: Floats
     leaving_bytes: Floats
     policy: Policy
+    balances: bool
 
     @classmethod
     def of(cls, facts: RunFacts, base: Question) -> "_Bound":
         """The bound for the cluster of a question."""
-        settings, instance, hosts = instance_for(facts, base)
+        settings, instance, hosts = instance_for(facts, _with_any_change(base))
         brokers = to_brokers(hosts)
         partitions = to_partitions(instance, brokers.ids)
         weights = replica_weights(partitions)
@@ -185,6 +237,7 @@ class _Bound:
             loads=broker_loads(len(brokers), partitions.replicas, weights),
             leaving_bytes=broker_loads(len(brokers), free, weights)[:, DISK],
             policy=settings.policy,
+            balances=not _only_drains(settings_for(facts, base)),
         )
 
     @property
@@ -200,6 +253,8 @@ class _Bound:
             accepts_replicas=self.brokers.accepts_replicas & ~leaves,
             must_empty=self.brokers.must_empty | leaves,
         )
+        leaving = int(self.leaving_bytes[brokers.must_empty].sum())
+        if not self.balances:
+            return leaving
         bands = bands_for(brokers, self.demand, self.loads, self.policy)
-        flow = flow_bytes(self.loads, bands, self.loads)
-        return max(flow, int(self.leaving_bytes[brokers.must_empty].sum()))
+        return max(leaving, flow_bytes(self.loads, bands, self.loads))

@@ -160,8 +160,10 @@ def _compared_question(facts: RunFacts, changed: pd.DataFrame) -> tuple[Question
     changed : DataFrame
         Rows of ``compare_lists`` that their plan changes.
     """
-    choices: Mapping[str, Question] = {
-        "": Question(knobs={"policy": NO_LIMITS}),
+    choices = {"": Question(knobs={"policy": NO_LIMITS})}
+    if not _is_restricted(facts):
+        return choices[""], []
+    choices |= {
         "only": Question(only="", knobs={"policy": NO_LIMITS}),
         "only, topics and exclude_topics": Question(only="", knobs={"policy": {**NO_LIMITS, **_ALL_TOPICS}}),
     }
@@ -169,6 +171,13 @@ def _compared_question(facts: RunFacts, changed: pd.DataFrame) -> tuple[Question
     lifted = min(broken, key=lambda name: broken[name])
     text = f"Their plan changes what the run leaves out, so {EQUAL} is planned without the run's {lifted}."
     return choices[lifted], [text] if lifted else []
+
+
+def _is_restricted(facts: RunFacts) -> bool:
+    """Whether the run plans for one request only, or not all topics."""
+    [requests] = facts.settings.cluster_policies().values()
+    policy = facts.settings.policy
+    return bool(requests.only or policy.topics or policy.exclude_topics)
 
 
 def _violations(facts: RunFacts, question: Question, changed: pd.DataFrame) -> int:

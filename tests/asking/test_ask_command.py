@@ -127,9 +127,43 @@ def test_alternatives(ask: Ask) -> None:
     assert headings == ["now", "this run", "this plan", "bands x 2", "only urgent", "half the bytes", "no limit"]
 
 
+def test_alternatives_are_about_the_run(ask: Ask) -> None:
+    """They leave out what else is asked, and the answer says so."""
+    remark = "The alternatives are those of the run: they leave out "
+    _, out, _ = ask("--alternatives", "--drain", "2")
+    assert f"{remark}drain 2." in " ".join(out.split())
+    _, out, _ = ask("--alternatives")
+    assert remark not in " ".join(out.split())
+
+
+def test_all_that_is_asked_is_said(ask: Ask) -> None:
+    """Chosen racks, the broker that new ones are like, and what is asked in addition to a number or a choice."""
+    _, out, _ = ask("--add-broker", "7,8", "--like", "6")
+    assert "  Asked: add brokers 7 (a), 8 (b) like 6." in out.splitlines()
+    _, out, _ = ask("--add-broker", "7", "--like", "6", "--json")
+    assert [answer["asked"] for answer in json.loads(out)["answers"]] == ["add broker 7 (a) like 6"]
+    _, out, _ = ask("--retire", "1", "--of", "2", "--lose-broker", "1")
+    assert "  retire 2: drain 2, lose broker 1." in out.splitlines()
+    _, out, _ = ask("--how-many-like", "1", "--disk-below", "0.9", "--sizes", "0.5")
+    assert "  0 more: sizes x 0.5." in out.splitlines()
+
+
+def test_topics_of_the_run_are_said(tmp_path: Path, ask: Ask) -> None:
+    """A run about some topics requests more than balance."""
+    for name, policy, words in (
+        ("some", {"topics": ["clicks", "a.*"]}, "balance, topics clicks, a.*"),
+        ("without", {"exclude_topics": ["audit"], "drain_brokers": [2]}, "drain 2, exclude topics audit"),
+    ):
+        _, out, _ = ask(of=write_run(tmp_path / name, make_facts(policy=policy)))
+        assert out.splitlines()[1] == f"  The run requests: {words}."
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
+        (["--run-id", ""], 2, "has no run ''"),
+        (["--retire", "1", "--anyway"], 2, "--anyway: --retire and --how-many-like choose among plans that fit"),
+        (["--how-many-like", "1", "--disk-below", "0.5", "--anyway"], 2, "--anyway: --retire and --how-many-like "),
         (["--run-id", "night-2"], 2, "has no run 'night-2' (did you mean 'night-1'?)"),
         (
             ["--drain", "9"],

@@ -1,11 +1,13 @@
 """How many brokers are needed, and which are cheapest to empty: small clusters, against every choice."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from asking.answer import answer
@@ -16,6 +18,7 @@ from asking.question import Question
 from asking.retire import retire
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
+from optimizer.planning.in_memory import records
 from tests.asking.small_run import CLUSTER, GB, RUN, broker, make_facts, partition, write_run
 
 RACKS = "aabbcc"
@@ -66,8 +69,73 @@ def test_new_brokers_in_a_lost_rack_are_lost_too(limit: float) -> None:
 
 def test_brokers_that_do_not_help_are_not_counted_for_ever() -> None:
     """If replicas may not move, more brokers leave the fullest disk as it is, and the error says so."""
-    with pytest.raises(ConfigError, match="leave the fullest disk at 13 %, no less than"):
+    with pytest.raises(ConfigError, match=r"leave the fullest disk at 13 %, no less than .* --add-broker IDS --like 1"):
         how_many(cluster(only="leaders"), Question(), like=1, limit=0.1, survive_rack=False)
+
+
+def test_a_broker_that_helps_only_with_one_in_each_rack_is_counted() -> None:
+    """New brokers are put into the racks one after the other: ten and eleven are no better than nine, twelve are."""
+    facts = cluster()
+    assert how_many(facts, Question(), like=1, limit=0.06, survive_rack=False).count == 12
+    assert [round(fullest_after(facts, "abc" * 3 + more), 1) for more in ("", "a", "ab", "abc")] == [6.1, 6.1, 6.1, 5.2]
+
+
+def test_brokers_are_counted_past_a_shortage() -> None:
+    """With most of each disk reserved the bytes fit only with more brokers, although the limit is met before."""
+    facts = cluster(disk_headroom=0.9)
+    need = how_many(facts, Question(), like=1, limit=0.5, survive_rack=False)
+    assert all(item.plan for item in need.answers)
+    assert "inf" not in need.words()
+    short = Question(new_brokers=tuple(range(7, 6 + need.count)), like=1)
+    assert need.count == 3 and answer(facts, short).shortage
+
+
+def test_a_cluster_without_bytes_needs_no_broker() -> None:
+    """Its fullest disk has 0 %."""
+    brokers = [broker(n + 1, RACKS[n]) for n in range(6)]
+    facts = make_facts(brokers, [partition("t", 0, [1, 3, 5], size_bytes=0)])
+    need = how_many(facts, Question(), like=1, limit=0.1, survive_rack=True)
+    assert need.count == 0
+    assert need.words().endswith("the fullest has 0.00 %.")
+
+
+def test_a_full_disk_of_unknown_capacity_is_refused() -> None:
+    """A closed broker keeps its replicas, and nobody knows how full it is."""
+    brokers = [broker(n + 1, RACKS[n], disk_capacity_bytes=None if n == 0 else 1000 * GB) for n in range(6)]
+    facts = make_facts(brokers, [partition("t", 0, [1, 3, 5])], policy={"exclude_brokers": [1], "only": "racks"})
+    with pytest.raises(ConfigError, match="--disk-below needs the disk capacity of every broker"):
+        how_many(facts, Question(), like=2, limit=0.1, survive_rack=False)
+
+
+@pytest.mark.parametrize("base", [Question(lost_racks=("a",)), Question(lost_brokers=(1, 2))])
+def test_a_rack_that_is_lost_already_is_not_lost_again(base: Question) -> None:
+    """A column for its loss would be the same as without."""
+    need = how_many(cluster(), base, like=1, limit=0.6, survive_rack=True)
+    assert [item.question.name for item in need.answers] == ["0 more", "0 more, lose rack b", "0 more, lose rack c"]
+
+
+def test_names_are_checked_before_brokers_are_counted() -> None:
+    """An unknown broker is refused although no new broker is needed, and so is the loss of a rack without racks."""
+    text = "--how-many-like 9: cluster orders has no such broker; known are [1, 2, 3, 4, 5, 6]"
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        how_many(cluster(), Question(), like=9, limit=0.9, survive_rack=False)
+    facts = make_facts([broker(n + 1, None) for n in range(6)])
+    with pytest.raises(ConfigError, match="--survive-rack: cluster orders has no racks; leave it out"):
+        how_many(facts, Question(), like=1, limit=0.9, survive_rack=True)
+
+
+def test_a_long_search_says_each_number_of_brokers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, as soon as it takes long; the estimate comes first if one number alone takes long."""
+    how_many(cluster(), Question(), like=1, limit=0.1, survive_rack=False)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("asking.progress._LONG_SECONDS", 0)
+    how_many(replace(cluster(), solve_seconds=5.0), Question(), like=1, limit=0.06, survive_rack=False)
+    assert capsys.readouterr().err.splitlines() == [
+        "each number of brokers, 1 plan: about 14 s of CPU",
+        *(f"{count} new brokers, 1 plan" for count in range(9, 13)),
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -97,6 +165,76 @@ def test_a_broker_that_no_plan_empties_is_not_recommended() -> None:
     words = retire(cluster(max_moved_gb=30.0), Question(), 1).words()
     assert words.startswith("Nothing can be emptied as asked: with the best choice, ")
     assert "stay on brokers to empty" in words
+
+
+def test_with_only_drain_the_choice_copies_least() -> None:
+    """Broken racks and bands that the plan is not requested to repair count for nothing."""
+    facts = cluster(only="drain", drain_brokers=[6])
+    rows = [
+        {**row, "replicas": [1, 2, 3], "isr": [1, 2, 3], "size_bytes": 200 * GB} if row["partition"] == 0 else row
+        for row in records(facts.partitions)
+    ]
+    broken = replace(facts, partitions=pd.DataFrame(rows))
+    choice = retire(broken, Question(), 1)
+    plans = [answer(broken, Question(added_to={"drain_brokers": (broker_id,)})) for broker_id in range(1, 6)]
+    assert all(plan.figures["replicas_on_leaving_brokers"][1] == 0 for plan in plans)
+    assert {plan.figures["rack_violations"][1] for plan in plans} == {0.0, 1.0}
+    least = min(plan.figures["moved_bytes"][1] or 0.0 for plan in plans)
+    assert choice.answers[0].figures["moved_bytes"][1] == least == choice.least_bytes
+
+
+@pytest.mark.parametrize("base", [Question(only="drain"), Question(knobs={"policy": {"only": "drain"}})])
+def test_with_only_drain_the_run_needs_no_drain(base: Question) -> None:
+    """The brokers that are chosen are those to empty."""
+    assert retire(cluster(), base, 1).is_proven
+
+
+def test_a_choice_is_proven_although_a_partition_breaks_racks_in_any_case() -> None:
+    """The best plan reaches as much as the plan that retires nobody, so no more expensive choice is solved."""
+    brokers = [broker(n + 1, RACKS[n]) for n in range(6)]
+    lists = [[2, 4, 6], [1, 4, 5], [2, 4, 6], [1, 3, 6], [2, 4, 5], [1, 4, 6], [2, 4, 5]]
+    rows = [partition("t", n, ids, size_bytes=(20 + 3 * n) * GB) for n, ids in enumerate(lists)]
+    facts = make_facts(brokers, [*rows, partition("bad", 0, [1, 2, 3])], policy={"exclude_topics": ["bad"]})
+    choice = retire(facts, Question(), 1, [4, 5, 6])
+    assert choice.answers[0].figures["rack_violations"][1] == 1
+    assert choice.is_proven and len(choice.answers) < 3
+
+
+def test_a_search_that_stops_is_not_called_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With bounds that prove nothing it ends after the most plans that it solves."""
+    monkeypatch.setattr("asking.retire.MOST_SOLVED", 2)
+    monkeypatch.setattr("asking.retire._Bound.of_subset", lambda *_: 0)
+    choice = retire(cluster(), Question(), 1)
+    assert not choice.is_proven
+    assert choice.words().endswith(
+        "GB copied; stopped after 2 plans, not proven. Any choice copies at least 0 B (6 subsets bounded)."
+    )
+
+
+def test_a_kept_broker_is_not_retired() -> None:
+    """It would stay, and the answer would be the plan that empties nobody."""
+    facts = cluster(drain_brokers=[1])
+    choice = retire(facts, Question(keep=(1,)), 1)
+    assert all(item.question.added_to["drain_brokers"] != (1,) for item in choice.answers)
+    with pytest.raises(ConfigError, match=re.escape("--of 1: brokers that accept replicas and are not kept are [2, ")):
+        retire(facts, Question(keep=(1,)), 1, [1])
+
+
+def test_a_list_that_replaces_the_choice_is_refused() -> None:
+    """With it nobody would be retired."""
+    with pytest.raises(
+        ConfigError, match=r"--retire chooses the brokers to empty, --set policy\.drain_brokers replaces"
+    ):
+        retire(cluster(), Question(knobs={"policy": {"drain_brokers": [3]}}), 1)
+
+
+def test_a_long_choice_says_each_subset(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On standard error, with the most CPU time that the search can take."""
+    monkeypatch.setattr("asking.progress._LONG_SECONDS", 0)
+    choice = retire(replace(cluster(), solve_seconds=5.0), Question(), 1, [1, 2])
+    estimate, *said = capsys.readouterr().err.splitlines()
+    assert estimate == "up to 2 plans: about 27 s of CPU"
+    assert sorted(said) == sorted(item.question.name for item in choice.answers)
 
 
 @pytest.mark.parametrize("text", ["5-1", "1-9999999999", "0-2000000"])

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asking.question import Question, facts_for, settings_for
+from asking.question import Question, facts_for, settings_for, with_racks
 from asking.run_facts import RunFacts
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
@@ -34,14 +34,14 @@ NONE: dict[str, tuple[int, ...]] = {"drain_brokers": (), "exclude_brokers": (), 
         (
             "--add-broker 7,8 --like 6 --rack a",
             {"new_brokers": (7, 8), "like": 6, "racks": ("a",)},
-            "add 2 brokers 7, 8 in a",
+            "add brokers 7 (a), 8 (a) like 6",
         ),
         (
             "--add-broker 7 --add-broker 8 --like 6 --rack a,b",
             {"new_brokers": (7, 8), "like": 6, "racks": ("a", "b")},
-            "add 2 brokers 7, 8 in a, b",
+            "add brokers 7 (a), 8 (b) like 6",
         ),
-        ("--add-broker 7 --like 6", {"new_brokers": (7,), "like": 6}, "add 1 broker 7"),
+        ("--add-broker 7 --like 6", {"new_brokers": (7,), "like": 6}, "add broker 7 like 6"),
         ("--lose-broker 4,5", {"lost_brokers": (4, 5)}, "lose broker 4, 5"),
         ("--lose-rack a,b", {"lost_racks": ("a", "b")}, "lose rack a, b"),
         ("--load 1.5", {"size_factor": 1.5, "rate_factor": 1.5}, "load x 1.5"),
@@ -84,6 +84,10 @@ def test_options(words: str, expected: dict[str, Any], in_words: str) -> None:
         (
             "--drain 1 --set policy.drain_brokers=[2]",
             "--drain and --set policy.drain_brokers=[2] set the same knob: give one of them",
+        ),
+        (
+            "--keep 105 --set policy.drain_brokers=[107]",
+            "--keep and --set policy.drain_brokers=[107] set the same knob: give one of them",
         ),
         ("--only none --set policy.only=drain", "--only and --set policy.only=drain set the same knob"),
         ("--add-broker 7", "--add-broker IDS and --like ID belong together: new brokers get the capacities of --like"),
@@ -228,11 +232,28 @@ def test_new_brokers(words: str, racks: dict[int, str]) -> None:
     assert len(facts.brokers) == 5
 
 
+@pytest.mark.parametrize(
+    ("words", "in_words"),
+    [
+        ("--add-broker 7,8,9", "add brokers 7 (a), 8 (b), 9 (c) like 2"),
+        ("--add-broker 9,7 --rack c,a", "add brokers 9 (c), 7 (a) like 2"),
+        ("--add-broker 7,8 --rack b --lose-rack a", "add brokers 7 (b), 8 (b) like 2, lose rack a"),
+        ("--add-broker 7 --lose-rack a", "add broker 7 (b) like 2, lose rack a"),
+        ("--drain 1", "drain 1"),
+    ],
+)
+def test_the_racks_of_new_brokers_are_in_words(words: str, in_words: str) -> None:
+    """Also those that are chosen; and the broker that they are like."""
+    like = ["--like", "2"] if "--add-broker" in words else []
+    assert with_racks(make_facts(), asked(*like, *words.split())).words() == in_words
+
+
 def test_new_brokers_without_racks() -> None:
     """In a cluster without racks new brokers have none, and unknown capacities stay unknown."""
     facts = make_facts([broker(number, None, disk_capacity_bytes=None) for number in range(1, 7)])
     changed = facts_for(facts, asked("--add-broker", "7,8", "--like", "2"))
     assert _brokers(changed, "broker_id", "rack", "disk_capacity_bytes")[-2:] == [(7, None, None), (8, None, None)]
+    assert with_racks(facts, asked("--add-broker", "7,8", "--like", "2")).words() == "add brokers 7, 8 like 2"
 
 
 @pytest.mark.parametrize(
