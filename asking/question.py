@@ -75,6 +75,12 @@ class Question:
         return bool(self.new_brokers or self.lost_brokers or self.lost_racks) or self.changes_load
 
     @property
+    def changes_nothing(self) -> bool:
+        """Whether the answer is the plan of the run."""
+        requests = (any(self.added_to.values()), self.keep, self.only is not None, self.knobs)
+        return not (any(requests) or self.changes_cluster)
+
+    @property
     def changes_load(self) -> bool:
         """Whether sizes or rates differ."""
         return (self.size_factor, self.rate_factor) != (1.0, 1.0)
