@@ -161,7 +161,9 @@ def test_copies_that_do_not_get_on_are_reported(make_lab: MakeLab) -> None:
     with topics.live_traffic(lab.cluster, lab.topic, [0], 1_500_000), lab.running("--stall-minutes", "0.4") as process:
         out, err = process.communicate(timeout=topics.SECONDS)
     assert process.returncode == 5, (out, err)
-    assert re.search(r"slow-0 to broker 3: [\d.]+ MB left; in 2\d s the copy gained [\d.]+ MB, its leader grew by", err)
+    # The follower that stays in sync uses the leader's rate up, so that the copy may gain nothing at all.
+    gained = r"slow-0 to broker 3: [\d.]+ MB left; in 2\d s the copy gained [\d.]+ [kM]?B, its leader grew by"
+    assert re.search(gained, err)
     assert re.search(r"broker 3: [\d.]+ [kM]B/s for these copies would end them in 1 h 00 min", err)
     assert len(lab.now().throttles) >= 4
     assert lab.run("--for", "0.05").code == 4
