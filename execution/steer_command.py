@@ -114,6 +114,7 @@ def _apply(step: Execution, states: list[Wanted], admin: Admin) -> None:
         if is_there(step.wave, states, now):
             break
         with step.changing():
+            step.note_returned(now)
             refused = steer(admin, step.wave, states, now)
         if refused:
             raise BallastError(f"some rates are not set, run the command again:{bullets(refused)}")

@@ -9,6 +9,7 @@ import pytest
 from execution import claims
 from execution.held import held_wave
 from execution.in_charge import Busy
+from execution.journal import never_set_of
 from execution.lock_files import path_of
 from execution.planned import Refused
 from execution.steer_command import BYTES_PER_MB, steer_wave, wanted_rate
@@ -85,6 +86,16 @@ def test_without_a_process_a_command_is_applied(build: Build) -> None:
     assert lab.clock.slept == [3.0] * 11
     assert lab.kafka.throttles[FOLLOWER] == str(5 * MB)
     assert wanted(lab) == [Wanted(20 * MB).to_json(), Wanted(5 * MB).to_json()]
+
+
+def test_a_broker_that_has_come_back_owes_its_rate(build: Build) -> None:
+    """It was dead when the wave began, so it had none; the command sets it without a living process."""
+    lab = build()
+    lab.start()
+    claims.record_throttled(lab.warehouse, lab.plan, 1, never_set_of({3}))
+    assert lab.process().never_set() == {3}
+    steer(lab, "rate", "x0.5")
+    assert lab.process().never_set() == set()
 
 
 def test_a_pause_says_what_still_comes(build: Build) -> None:
