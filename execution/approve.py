@@ -1,13 +1,12 @@
 """The approval of a plan by a person, and its revocation."""
 
-import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from execution import claims
 from execution.in_charge import is_alive, on_other_host
-from execution.planned import Plan, Refused, describe_revocation, in_words
+from execution.planned import Plan, Refused, describe_revocation, in_words, stored_decision
 from execution.tables import Warehouse
 from optimizer.units import human_bytes, human_time, listed, plural
 
@@ -87,19 +86,14 @@ def _describe_approval(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[st
         yield f"It copies {copied} in {plural(len(waves), 'wave')}, about {time}."
     if unreached := [goal["name"] for goal in plan.manifest["goals"] if not goal["is_reached"]]:
         yield f"Not reached: {'; '.join(unreached)}."
-    for note in _notes(warehouse, plan):
+    decision = stored_decision(warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id)
+    for note in decision["notes"] if decision else ():
         yield f"{note['kind']}: {note['subject']} {note['text']}"
     if plan.valid_until and plan.valid_until < datetime.now(tz=UTC):
         yield (
             f"The plan expired at {in_words(plan.valid_until)}. Its first wave refuses it too: "
             "give --max-plan-age-hours to `run`, or to the steps preflight and throttle."
         )
-
-
-def _notes(warehouse: Warehouse, plan: Plan) -> list[Mapping[str, str]]:
-    """What to do or to know before the approval; nothing for a plan of an earlier release."""
-    rows = warehouse.rows("documents", run_id=plan.run_id, cluster_id=plan.cluster_id, kind="decision")
-    return [note for row in rows for note in json.loads(row["content"])["notes"]]
 
 
 def _describe_revoked(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from execution.approvals import in_force, revocation
 from execution.tables import Warehouse
+from optimizer.emit.decision_text import NAME as DECISION
 from optimizer.emit.manifest import FORMAT, NAME
 from optimizer.errors import BallastError, ConfigError, StageError, bullets
 from optimizer.similar import did_you_mean
@@ -289,6 +290,14 @@ def with_approvals(warehouse: Warehouse, plan: Plan) -> Plan:
     sha256 = plan.manifest_sha256
     rows = warehouse.rows("approvals", cluster_id=plan.cluster_id, run_id=plan.run_id, manifest_sha256=sha256)
     return replace(plan, approvals=tuple(in_force(rows)), revocation=revocation(rows))
+
+
+def stored_decision(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> dict[str, Any] | None:
+    """The content of ``decision.json`` of a plan, with every figure; None for a plan of an earlier release."""
+    for row in warehouse.rows("documents", run_id=run_id, path=f"{cluster_id}/{DECISION}"):
+        content: dict[str, Any] = json.loads(row["content"])
+        return content
+    return None
 
 
 def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:

@@ -5,7 +5,7 @@ now minus the replica's size now. Sizes also fall, by retention and compaction.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from execution.inside import RUNNING, Place
@@ -77,15 +77,20 @@ def waiting_bytes(wave: Wave, now: Observed, stored: Stored) -> int:
     )
 
 
-def unknown_sizes(wave: Wave, now: Observed, stored: Stored) -> int:
-    """How many copies run or wait without a known size, because a leader or a target does not answer."""
-    known = len(running_copies(wave, now, stored))
+def unknown_sizes(wave: Wave, now: Observed, stored: Stored, copies: Collection[Copy]) -> int:
+    """How many copies run or wait without a known size, because a leader or a target does not answer.
+
+    Parameters
+    ----------
+    copies : collection of Copy
+        Those of ``running_copies``, whose sizes are known.
+    """
     if wave.inside:
-        return len(wave.replicas_at(now, *RUNNING, Place.UNKNOWN)) - known
+        return len(wave.replicas_at(now, *RUNNING, Place.UNKNOWN)) - len(copies)
     by_state = wave.by_state(now)
     running = sum(len(wave.added(partition)) for partition in by_state[MoveState.IN_FLIGHT])
     leaderless = [p for p in by_state[MoveState.NOT_STARTED] if size_of(p, now, stored) is None]
-    return running - known + sum(len(wave.added(partition)) for partition in leaderless)
+    return running - len(copies) + sum(len(wave.added(partition)) for partition in leaderless)
 
 
 def describe_unknown(copies: int) -> str:

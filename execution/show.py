@@ -8,9 +8,8 @@ from typing import Any
 
 from execution import claims
 from execution.approvals import in_force, revocation
-from execution.planned import check_planned, in_words, load, valid_until, verdicts_by_cluster
+from execution.planned import check_planned, in_words, load, stored_decision, valid_until, verdicts_by_cluster
 from execution.tables import Warehouse
-from optimizer.emit.decision_text import NAME as DECISION
 from optimizer.units import NEVER_SECONDS, human_measured
 from schemas.verdicts import PLANNED
 
@@ -64,7 +63,7 @@ def as_json(warehouse: Warehouse, run_id: str, cluster_id: str) -> str:
     until = plan.valid_until.isoformat() if plan and plan.valid_until else None
     validity = {"valid_until": until, "valid_hours": plan.valid_hours if plan else None}
     state = {"waves": waves, "approved_by": by, **validity}
-    return json.dumps({**key, **outcome, **state, "decision": _decision(warehouse, verdict), "summary": summary})
+    return json.dumps({**key, **outcome, **state, "decision": stored_decision(warehouse, **key), "summary": summary})
 
 
 def _describe_verdict(cluster: str, verdict: Row, approvals: list[dict[str, Any]]) -> Iterator[str]:
@@ -115,15 +114,6 @@ def _describe_time(seconds: float | None, how: str) -> str:
     if seconds is None:
         return f"not {how}"
     return f"{human_measured(seconds) if seconds < NEVER_SECONDS else 'no end'} {how}"
-
-
-def _decision(warehouse: Warehouse, verdict: Row) -> dict[str, Any] | None:
-    """The decision of a plan, with every figure; None for a plan of an earlier release."""
-    path = f"{verdict['cluster_id']}/{DECISION}"
-    for row in warehouse.rows("documents", run_id=verdict["run_id"], path=path):
-        content: dict[str, Any] = json.loads(row["content"])
-        return content
-    return None
 
 
 def _summary(warehouse: Warehouse, verdict: Row) -> Iterator[str]:

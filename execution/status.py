@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from execution import claims
@@ -148,7 +148,8 @@ def status(step: Execution) -> Status:
         gauge.add(time.monotonic(), copies)
     last, wanted = claims.last_event(step.warehouse, step.plan.cluster_id), step.wanted_states()[-1]
     left = sum(size.left_bytes for size in copies.values())
-    ended = _ended_sizes(step, now)
+    done = _done(step, now)
+    ended = _ended_sizes(step, now, done)
     return Status(
         cluster_id=step.plan.cluster_id,
         run_id=step.plan.run_id,
@@ -159,12 +160,12 @@ def status(step: Execution) -> Status:
         partitions={str(state): len(some) for state, some in step.wave.by_state(now).items() if some},
         copied_bytes=sum(ended.values()) + sum(size.replica_bytes for size in copies.values()),
         left_bytes=left + waiting_bytes(step.wave, now, stored),
-        unknown_copies=unknown_sizes(step.wave, now, stored) + len(_done(step, now)) - len(ended),
+        unknown_copies=unknown_sizes(step.wave, now, stored, copies) + len(done) - len(ended),
         rate_bytes_per_s=gauge.rate_bytes_per_s,
         rates_bytes_per_s=_rates(first, copies),
         slowest=_slowest(copies),
         state=f"{claims.wave_name(step.wave.number)}: {describe_state(step.wave, now)}",
-        throttles=describe_throttles(step.wave.without(follower_elements(_done(step, now))), now),
+        throttles=describe_throttles(step.wave.without(follower_elements(done)), now),
         foreign=_foreign(step, now),
         held_back=wanted.because,
         wanted=wanted,
@@ -214,9 +215,8 @@ def _done(step: Execution, now: Observed) -> list[Copy]:
     return [(*partition, broker) for partition in done for broker in step.wave.added(partition)]
 
 
-def _ended_sizes(step: Execution, now: Observed) -> dict[Copy, int]:
+def _ended_sizes(step: Execution, now: Observed, done: Sequence[Copy]) -> dict[Copy, int]:
     """The bytes of the copies that are done, if their brokers answer."""
-    done = _done(step, now)
     stored = step.admin.stored({broker for _, _, broker in done if broker in now.alive})
     return {copy: stored.size_bytes[copy] for copy in done if copy in stored.size_bytes}
 

@@ -36,7 +36,7 @@ def wanted_rate(text: str, now_bytes_per_s: int, most_bytes_per_s: float) -> int
     ConfigError
         When it is no rate, above the limit of the configuration, or above any rate that a configuration may have.
     """
-    match = re.fullmatch(r"(x?)(\d{1,30}(?:\.\d{1,30})?)", text)  # more digits are no number of a person
+    match = re.fullmatch(r"(x?)(\d{1,30}(?:\.\d{1,30})?)", text)  # a float of more digits may be infinite
     rate = round(float(match[2]) * (now_bytes_per_s if match[1] else BYTES_PER_MB)) if match else 0
     if rate > MOST_MB_PER_S * BYTES_PER_MB:
         raise ConfigError(f"rate {text!r}: give at most {MOST_MB_PER_S} MB/s")

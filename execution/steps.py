@@ -151,7 +151,6 @@ class Execution:
             changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
             is_new = not self.is_held()
             self.record(claims.HELD, changes=changes, result="; ".join(risks) or None)
-            self.note_returned(now)
             self._set_throttles(now)
             # A killed step may have set rates that it did not record.
             dead = self.wave.throttled_brokers - now.alive if is_new else self.never_set()
@@ -345,7 +344,6 @@ class Execution:
             left = self._remove_throttles(journal, accept_owed=accept_owed)
             now = self.observe_settled()
             if self.wave.moving(now, of_dead=False):
-                self.note_returned(now)
                 self._set_throttles(now)
                 raise StillMoving(
                     f"{self.name} was started meanwhile, so its throttles are set again: "
@@ -558,8 +556,9 @@ class Execution:
         claims.record(self.warehouse, self.plan, self.wave.number, event, changes=changes, result=result)
 
     def _check_held(self) -> None:
-        self._check_free()
-        if not self.is_held():
+        rows = claims.events(self.warehouse, cluster_id=self.plan.cluster_id)
+        claims.check_free(rows, self.plan, self.wave.number)
+        if not claims.is_held_for(claims.newest(rows), self.plan, self.wave.number):
             raise Refused(f"{self.name} does not hold the cluster: run its step throttle first")
 
     def cancel(self, *, is_unfinished: bool = False) -> None:
@@ -592,6 +591,7 @@ class Execution:
         if not self.wave.throttles:
             self.say(f"{self.name} copies nothing, so it has no throttles")
             return
+        self.note_returned(now)
         if refused := set_throttles(self.admin, self.wave.entries(now), now):
             raise BallastError(f"some throttles are not set, run the step again:{bullets(refused)}")
         gone = [key for key in sorted(self.wave.throttles) if not now.exists(*key[:2])]

@@ -342,7 +342,7 @@ class Watch:
         if self._lines.is_due(at_seconds):
             left = sum(size.left_bytes for size in copies.values()) + waiting_bytes(self.step.wave, now, stored)
             rate = self.gauge.rate_bytes_per_s
-            unknown = unknown_sizes(self.step.wave, now, stored)
+            unknown = unknown_sizes(self.step.wave, now, stored, copies)
             pace = f", {human_rate(rate)}" if rate else ""
             if rate and not unknown:
                 pace += f", about {human_time(left / rate)} more"

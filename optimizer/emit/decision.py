@@ -10,7 +10,7 @@ from optimizer.emit.cards import Card, cards
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import count_findings, doubtful_input, open_findings
 from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, verdict
-from optimizer.emit.inside_sentences import LEAST_SHOWN, copied_in_words, moves_in_words, proof_in_short
+from optimizer.emit.inside_sentences import copied_in_words, moves_in_words, percent_over, proof_in_short
 from optimizer.emit.rows import FindingRow
 from optimizer.emit.shown_figures import LEAVES_NO_MORE, compared_with_default
 from optimizer.units import (
@@ -194,7 +194,7 @@ def _proof(plan: ClusterPlan) -> str:
         compared, possible = f"that {LEAVES_NO_MORE}", "if no more is left undone"
     if gap <= 0:
         return f"No plan {compared} copies less (proven)."
-    return f"At most {human_percent(max(gap, 2 * LEAST_SHOWN))} over the least possible {possible} (proven)."
+    return f"At most {percent_over(gap)} over the least possible {possible} (proven)."
 
 
 def notes(plan: ClusterPlan) -> list[Note]:
@@ -261,8 +261,7 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
 
 def _without_disk_limit(plan: ClusterPlan) -> list[FindingRow]:
     """The finding about brokers of unknown capacity, if the plan copies anything."""
-    codes = [FindingCode.NO_DISK_CAPACITY] if plan.moves else []
-    return [row for row in plan.findings if row.code in codes]
+    return [row for row in plan.findings if plan.moves and row.code == FindingCode.NO_DISK_CAPACITY]
 
 
 def _unknown_of(row: FindingRow) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.emit.decision import AMBER, GREEN, GREY, RED, TAGS, waves_or_nights
-from optimizer.emit.inside_sentences import LEAST_SHOWN, copied_in_words
+from optimizer.emit.inside_sentences import copied_in_words, percent_over
 from optimizer.emit.pages import render
 from optimizer.folders import STYLE
 from optimizer.units import human_count, human_percent
@@ -151,7 +151,7 @@ def _times(decision: Mapping[str, Any]) -> list[str]:
 def _gap(decision: Mapping[str, Any]) -> str:
     """At least the percentage that the report names as its limit."""
     value = decision["figures"].get("gap_percent", {}).get("after")
-    return _NOTHING if value is None else human_percent(max(value, 2 * LEAST_SHOWN) if value > 0 else 0.0)
+    return _NOTHING if value is None else (percent_over(value) if value > 0 else human_percent(0))
 
 
 def _stops(decision: Mapping[str, Any]) -> str:

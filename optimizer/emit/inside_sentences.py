@@ -8,6 +8,11 @@ from optimizer.units import agree, clause, human_bytes, human_count, human_perce
 LEAST_SHOWN = 0.005  # percent: a smaller gap would be shown as 0.00 %
 
 
+def percent_over(gap_percent: float) -> str:
+    """Up to how far a plan is over its bound: never less than what is shown as more than nothing."""
+    return human_percent(max(gap_percent, 2 * LEAST_SHOWN))
+
+
 def copied_in_words(moved_bytes: float, inside_bytes: float) -> str:
     """Bytes between brokers and bytes inside brokers; one of them if the other is 0."""
     if not inside_bytes:
@@ -53,7 +58,7 @@ def proof_inside(plan: ClusterPlan) -> str:
     minimum = f"For {_reached(plan)}, at least {human_bytes(bound)} must move inside brokers (proven)."
     if plan.inside_bytes <= bound:
         return f"{minimum} This plan moves no more."
-    over = "" if gap is None else f", at most {human_percent(max(gap, 2 * LEAST_SHOWN))} over it"
+    over = "" if gap is None else f", at most {percent_over(gap)} over it"
     return f"{minimum} This plan moves {human_bytes(plan.inside_bytes)}{over}."
 
 
@@ -66,7 +71,7 @@ def proof_in_short(plan: ClusterPlan) -> str:
         return f"No plan for {_reached(plan)} moves less inside brokers (proven)."
     if gap is None:
         return "No lower bound was computed for copies inside brokers."
-    over = human_percent(max(gap, 2 * LEAST_SHOWN))
+    over = percent_over(gap)
     return f"Inside brokers: at most {over} over the least possible for {_reached(plan)} (proven)."
 
 
