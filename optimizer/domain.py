@@ -201,6 +201,11 @@ class Brokers:
         return np.array([state not in NOT_LIVE for state in self.state], dtype=bool)
 
 
+def only_in(lists: Ints, others: Ints) -> Bools:
+    """Replicas of ``lists`` on brokers that ``others``, of the same partitions, do not name, (P, W)."""
+    return np.asarray((lists[:, :, None] != others[:, None, :]).all(axis=2) & (lists >= 0))
+
+
 def less_headroom(capacity_bytes: Ints, headroom: float) -> Floats:
     """Most bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf if unknown (-1, 0)."""
     return np.where(capacity_bytes > 0, capacity_bytes.astype(np.float64) * (1 - headroom), np.inf)
@@ -212,7 +217,7 @@ class As(Enum):
     OBJECT = auto()
     NUMBER = auto()
     BROKER = auto()  # index of a broker; -1 if there is none or it is unknown
-    REPLICAS = auto()  # a row of indices for each list
+    REPLICAS = auto()  # a row of indices for each list; null is an empty list
     MOBILITY = auto()  # index into MOBILITY
 
 
@@ -236,6 +241,8 @@ class Partitions:
         Broker *indices* in order, padded with -1. W is at least the largest ``replication_factor``.
     leader : (P,) int64
         Broker index of the current leader, -1 when leaderless.
+    isr, elr : (P, W) int64
+        Broker indices of the in-sync and of the eligible leader replicas, padded with -1; none if they are unknown.
     replication_factor : (P,) int64
         Requested replication factor: the length of the list unless the policy changes it.
     size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
@@ -251,6 +258,8 @@ class Partitions:
     partition: Annotated[Ints, Column(As.NUMBER)]
     replicas: Annotated[Ints, Column(As.REPLICAS)]
     leader: Annotated[Ints, Column(As.BROKER, missing=-1)]
+    isr: Annotated[Ints, Column(As.REPLICAS)]
+    elr: Annotated[Ints, Column(As.REPLICAS)]
     replication_factor: Annotated[Ints, Column(As.NUMBER)]
     size_bytes: Annotated[Ints, Column(As.NUMBER)]
     in_bytes_per_s: Annotated[Ints, Column(As.NUMBER)]
@@ -261,6 +270,19 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.partition)
+
+    @property
+    def shrinks(self) -> Bools:
+        """Whether a smaller replication factor is requested, (P,)."""
+        return np.asarray(self.replication_factor < (self.replicas >= 0).sum(axis=1))
+
+    def stuck(self, lists: Ints) -> Bools:
+        """Replicas of ``lists`` that were out of sync before the plan, (P, W). A new replica is in sync after it."""
+        return only_in(lists, self.isr) & ~only_in(lists, self.replicas)
+
+    def may_lose_records(self, lists: Ints) -> Bools:
+        """Replicas of ``lists`` that may lack committed records: out of sync and not eligible to lead, (P, W)."""
+        return self.stuck(lists) & only_in(lists, self.elr)
 
     def rows(self, rows: Ints) -> "Partitions":
         """Some of the partitions; a partition may appear more than once."""

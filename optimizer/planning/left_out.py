@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Floats, Ints, Partitions, only_in
 from optimizer.planning.arrays import replica_lists, split_rows, to_partitions
 from optimizer.schedule.directory_plan import NO_ROUND, DirectoryPlan, directory_plan
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
@@ -20,7 +20,7 @@ from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, wave_
 from optimizer.schedule.wave_order import disk_limits, unschedulable
 from optimizer.schedule.waves import UNPLACED
 from optimizer.settings import Policy, Settings
-from optimizer.solve.bounds.bound import copies_of, only_in
+from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.limit.limit import plan_changes
 from optimizer.solve.limit.limit_choice import keep_within

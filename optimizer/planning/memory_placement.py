@@ -216,7 +216,7 @@ def _shards(placement: ClusterPlacement, task: ClusterRound) -> Iterator[tuple[I
     partitions, brokers = placement.partitions, task.frame.brokers
     factor = partitions.replication_factor
     tie = stable_number(pd.Series(partitions.topic), pd.Series(partitions.partition))
-    shard, owner = task.shards_of(placement.current, factor, tie)
+    shard, owner = task.shards_of(placement.current, partitions.stuck(placement.current), factor, tie)
     takes_part = (
         must_change_racks(brokers, placement.current, factor)
         if task.repairs_racks

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.cluster_policy import NO_LIMIT
-from optimizer.domain import FORCED_ONLY, FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.bounds.bound import only_in
+from optimizer.domain import FORCED_ONLY, FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions, only_in
 from optimizer.solve.rules.bands import broker_loads
 from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_disorder, rack_histogram
@@ -58,6 +57,8 @@ class _Rules:
     ----------
     leaves : (P, W) bool
         Replicas that must leave.
+    stuck : (P, W) bool
+        Replicas that are out of sync: among equals they are replaced first.
     is_only_forced : (P,) bool
         Only replicas that must leave may be replaced.
     group : (P,) int64
@@ -71,6 +72,7 @@ class _Rules:
     """
 
     leaves: Bools
+    stuck: Bools
     is_only_forced: Bools
     group: Ints
     allowed: Bools
@@ -171,6 +173,7 @@ def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
     accepting = brokers.accepts_replicas & ~brokers.must_empty
     return _Rules(
         leaves=must_leave(brokers, partitions, groups, replicas) & may_leave,
+        stuck=partitions.stuck(replicas),
         is_only_forced=partitions.mobility == FORCED_ONLY,
         group=groups.of,
         allowed=groups.allowed & accepting,
@@ -219,7 +222,8 @@ def _repaired(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Float
         better = (disorder < now) & (leaves[slot] | ~rules.is_only_forced[p]) | (leaves[slot] & (disorder == now))
         if step == steps or not better.any():
             break
-        key = np.where(better, np.where(leaves[slot], 0, len(old)) + disorder, np.iinfo(np.int64).max)
+        rank = 2 * (np.where(leaves[slot], 0, len(old)) + disorder) + ~rules.stuck[p, slot]
+        key = np.where(better, rank, np.iinfo(np.int64).max)
         best = int(key.argmin())
         target = int(np.where(is_open & (brokers.rack == rack[best]), room, 0).argmax())
         replicas[slot[best]], is_open[target], leaves[slot[best]] = target, False, False
