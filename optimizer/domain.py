@@ -90,6 +90,7 @@ class Cause(StrEnum):
     NO_IN_SYNC_REPLICA = "no_in_sync_replica"
     ALL_REPLICAS_DEAD = "all_replicas_dead"
     ON_FENCED_BROKER = "on_fenced_broker"
+    OUT_OF_SYNC = "out_of_sync"  # also of a replication factor: Kafka would not end the reassignment
     PIN_TOO_SMALL = "pin_too_small"
     OWN_PLACEMENT_RULE = "own_placement_rule"
     TOPIC_EXCLUDED = "topic_excluded"

@@ -77,6 +77,7 @@ def reduce_to_limits(
             room_bytes=changes.disk_limit - changes.loads_with(kept)[:, DISK],
             allowed=changes.remaining(kept),
             frees_disk=True,
+            completion=cluster.completion,
         )
     return replica_lists(lists, brokers.ids), held_back
 
@@ -135,6 +136,7 @@ def _with_second_choices(cluster: SolvedCluster, order: "_Order", base: Ints) ->
             room_bytes=disk - (bytes_per_broker(base, size, len(brokers)) if frees_disk else peak),
             allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
             frees_disk=frees_disk,
+            completion=cluster.completion,
             most_bytes=order.most_bytes(base),
         )
         settled = settle(old, lists)

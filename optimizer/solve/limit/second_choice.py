@@ -12,6 +12,7 @@ import numpy as np
 
 from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import FORCED_ONLY, FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions, only_in
+from optimizer.kafka.partition_state import CompletionRule, reassignments_end
 from optimizer.solve.rules.bands import broker_loads
 from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_disorder, rack_histogram
@@ -69,6 +70,7 @@ class _Rules:
         Most and least replicas in a rack.
     sizes : (G, R) int64
         Sizes of racks.
+    completion : CompletionRule
     """
 
     leaves: Bools
@@ -79,6 +81,11 @@ class _Rules:
     cap: Ints
     floor: Ints
     sizes: Ints
+    completion: CompletionRule
+
+    def ends(self, p: int, before: Ints, after: Ints) -> bool:
+        """Whether Kafka ends the reassignment of a partition."""
+        return bool(reassignments_end(before[None], after[None], ~self.stuck[[p]], self.completion)[0])
 
     def disorder(self, p: int, histograms: Ints) -> Ints:
         """Replicas of a partition that break the rack rule, (N,), from its replicas in each rack, (N, R)."""
@@ -96,6 +103,7 @@ def second_choices(
     room_bytes: Floats,
     allowed: Ints,
     frees_disk: bool,
+    completion: CompletionRule = CompletionRule.TARGET,
     most_bytes: Floats | None = None,
 ) -> tuple[Ints, Bools]:
     """Lists of the changed partitions, (P, W), and the partitions that are still not fully repaired, (P,).
@@ -113,12 +121,14 @@ def second_choices(
         Bytes and replicas that may still be copied.
     frees_disk : bool
         Try again with the space that the second choices themselves free, as long as that repairs something.
+    completion : CompletionRule
+        When Kafka ends a reassignment: a list with which it would not is no choice.
     most_bytes : (B,) float64, optional
         The largest replica that the log directories of each broker take; any by default.
     """
     lists = np.where(kept[:, None], planned, partitions.replicas)
     held_back = ~kept
-    rules = _rules(brokers, partitions)
+    rules = _rules(brokers, partitions, completion)
     by_topic = _room_by_topic(len(brokers), partitions, unchanged, lists)
     most_bytes = np.full(len(brokers), np.inf) if most_bytes is None else most_bytes
     room = _Room(room_bytes.copy(), by_topic, allowed.copy(), most_bytes)
@@ -159,14 +169,14 @@ def _replace_lists(
         repaired, broken = _repaired(
             brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
         )
-        if brokers.is_live[repaired[repaired >= 0]].all():
+        if brokers.is_live[repaired[repaired >= 0]].all() and rules.ends(p, lists[p], repaired):
             room.take(topic, size, lists[p], repaired)
             lists[p], held_back[p] = repaired, broken > 0
     leaving = np.where(only_in(before, lists), before, -1)
     return broker_loads(len(brokers), leaving, partitions.size_bytes[:, None].astype(float))[:, 0]
 
 
-def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
+def _rules(brokers: Brokers, partitions: Partitions, completion: CompletionRule) -> _Rules:
     groups, replicas = group_by_pins(brokers, partitions.topic), partitions.replicas
     rule = rack_rule(brokers, groups, (replicas >= 0).sum(axis=1))
     may_leave = np.isin(partitions.mobility, (FREE, FORCED_ONLY))[:, None]
@@ -180,6 +190,7 @@ def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
         cap=rule.cap,
         floor=rule.floor,
         sizes=rule.sizes,
+        completion=completion,
     )
 
 
