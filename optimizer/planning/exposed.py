@@ -179,10 +179,10 @@ def _under_replicated(
 
     ``execution.health.signs`` counts the same on the live cluster: a replica that is being added may be out of sync.
     """
-    lists, leaderless = exposed.replicas, (exposed.leader < 0)[:, None]
+    lists, leaderless = exposed.replicas, exposed.leader < 0
     adding = _members(lists, rows["adding_replicas"], brokers.ids)
-    out = (lists >= 0) & (leaderless | ~exposed.in_sync) & ~adding
-    stays = out & (leaderless | same_slots(lists, exposed.target).any(axis=2))
+    out = (lists >= 0) & (leaderless[:, None] | ~exposed.in_sync) & ~adding
+    stays = out & (leaderless[:, None] | same_slots(lists, exposed.target).any(axis=2))
     is_left = stays.any(axis=1)
     for when, of, is_counted in (("both", stays, is_left), ("before", out, out.any(axis=1) & ~is_left)):
         held = np.bincount(lists[of & is_counted[:, None]], minlength=len(brokers))
@@ -191,7 +191,7 @@ def _under_replicated(
             facts = {
                 "brokers": [*counts],
                 "troubles": [(broker, counts[broker], text) for broker, text in troubles.items() if broker in counts],
-                "leaderless": int((is_counted & leaderless[:, 0]).sum()),
+                "leaderless": int((is_counted & leaderless).sum()),
             }
             amount = int(is_counted.sum())
             yield Finding(FindingCode.UNDER_REPLICATED, when, amount=amount, limit=len(rows), facts=facts)

@@ -108,7 +108,9 @@ def _roles(hosts: pd.DataFrame) -> _Roles:
         leaving=leaving,
         down=down,
         fenced=frozenset(b for b, state in down.items() if state == "fenced") - leaving,
-        failed={int(row.broker_id): str(row.closed_reason) for row in ordered[has_failed].itertuples()},
+        failed={
+            b: str(text) for b, text, is_so in zip(ids, ordered["closed_reason"], has_failed, strict=True) if is_so
+        },
         patterns=tuple(zip(ids, ordered["pinned_topics"], strict=True)),
     )
 
