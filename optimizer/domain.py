@@ -39,6 +39,7 @@ class FindingCode(StrEnum):
     STOPS_WRITES = "stops_writes"
     RACK_EMPTIED = "rack_emptied"
     NEWLY_EXPOSED = "newly_exposed"
+    UNDER_REPLICATED = "under_replicated"
     WAVE_TOO_LONG = "wave_too_long"
     BAND = "band"
     LEADER_BAND = "leader_band"
@@ -69,6 +70,7 @@ class FindingCode(StrEnum):
     DEAD_BROKER = "dead_broker"
     FENCED_BROKER = "fenced_broker"
     NO_RACKS = "no_racks"
+    NESTED_RACKS = "nested_racks"
     NO_DISK_CAPACITY = "no_disk_capacity"
     NO_LOG_DIR_CAPACITY = "no_log_dir_capacity"
     NO_NETWORK_CAPACITY = "no_network_capacity"
@@ -78,7 +80,7 @@ class FindingCode(StrEnum):
 class Cause(StrEnum):
     """Why something stays as it is, if that is known."""
 
-    # Why a living broker receives no replica.
+    # Why a living broker receives no replica; the first also why a partition is not free.
     FAILED_DIRECTORY = "failed_directory"
     IN_SYNC_NOWHERE = "in_sync_nowhere"
     CORDONED = "cordoned"

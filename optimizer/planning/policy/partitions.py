@@ -34,12 +34,14 @@ _Causes = Sequence[tuple[pd.Series, Cause, Callable[[int], str]]]
 
 @dataclass(frozen=True)
 class _Roles:
-    """Ids of brokers with a role; ``patterns`` has each broker's id and the patterns of the pins that name it."""
+    """Ids of brokers with a role; ``patterns`` has each broker's id and the patterns of the pins that name it, and
+    ``failed`` the words for failed directories."""
 
     accepting: frozenset[int]
     leaving: frozenset[int]
     down: dict[int, str]
     fenced: frozenset[int]
+    failed: dict[int, str]
     patterns: tuple[tuple[int, Sequence[str]], ...]
 
 
@@ -110,11 +112,15 @@ def _roles(hosts: pd.DataFrame) -> _Roles:
     must_empty = ordered["must_empty"].to_numpy(dtype=bool)
     down = {b: state for b, state in zip(ids, states, strict=True) if state in NOT_LIVE}
     leaving = frozenset(b for b, leaves in zip(ids, must_empty, strict=True) if leaves)
+    has_failed = ordered["closed_cause"] == Cause.FAILED_DIRECTORY
     return _Roles(
         accepting=frozenset(b for b, accepts in zip(ids, ordered["accepts_replicas"], strict=True) if accepts),
         leaving=leaving,
         down=down,
         fenced=frozenset(b for b, state in down.items() if state == "fenced") - leaving,
+        failed={
+            b: str(text) for b, text, is_so in zip(ids, ordered["closed_reason"], has_failed, strict=True) if is_so
+        },
         patterns=tuple(zip(ids, ordered["pinned_topics"], strict=True)),
     )
 
@@ -203,11 +209,17 @@ def _fixed(
     in_flight = facts["controller_replicas"].notna()
     moving_to = _smallest(facts["adding_replicas"].where(in_flight), roles.down)
     fenced_on = _smallest(facts["replicas"], roles.fenced)
+    failed_on = _smallest(facts["replicas"], roles.failed)
+    is_failed = facts["leader"].isna() & facts["replicas"].map(frozenset(roles.failed).issuperset)
     own_rule = facts["configs"].map(lambda configs: isinstance(configs, str) and PLACEMENT_RULE in configs)
 
     def cannot_end(row: int) -> str:
         broker = int(moving_to.iloc[row])
         return f"its reassignment cannot end: broker {broker} is {roles.down[broker]}"
+
+    def on_failed(row: int) -> str:
+        broker = int(failed_on.iloc[row])
+        return f"leaderless: {roles.failed[broker]} of broker {broker}"
 
     def pin_allows(row: int) -> str:
         return f"its pin allows only {_count(usable, row, 'broker')} for {_count(factor, row, 'replica')}"
@@ -215,6 +227,7 @@ def _fixed(
     return (
         (moving_to.notna(), Cause.MOVE_CANNOT_END, cannot_end),
         (in_flight, Cause.IN_FLIGHT, lambda _: "its reassignment is still running"),
+        (is_failed, Cause.FAILED_DIRECTORY, on_failed),
         (facts["leader"].isna(), Cause.LEADERLESS, lambda _: "leaderless"),
         (facts["isr"].map(len) == 0, Cause.NO_IN_SYNC_REPLICA, lambda _: "no in-sync replica"),
         (fenced_on.notna(), Cause.ON_FENCED_BROKER, lambda row: f"a replica on fenced broker {fenced_on.iloc[row]}"),
