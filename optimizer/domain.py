@@ -57,6 +57,7 @@ class FindingCode(StrEnum):
     PIN = "pin"
     REPLICATION_FACTOR = "replication_factor"
     NO_SPARE_REPLICA = "no_spare_replica"
+    COPIED_FOR_SYNC = "copied_for_sync"
     LOG_DIR_FILLS = "log_dir_fills"
     LOG_DIR_OVER = "log_dir_over"
     DIR_BAND = "dir_band"

@@ -28,6 +28,7 @@ WORST_FIRST = (
     FindingCode.PIN,
     FindingCode.REPLICATION_FACTOR,
     FindingCode.NO_SPARE_REPLICA,
+    FindingCode.COPIED_FOR_SYNC,
     FindingCode.TOPIC_SPREAD,
     FindingCode.BAND,
     FindingCode.LEADER_BAND,

@@ -1,6 +1,7 @@
 """The last step of solve for one cluster: order lists, choose leaders, list moves and findings."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
@@ -31,7 +32,8 @@ from optimizer.topic_policy import is_excluded
 from optimizer.wording.in_words import in_words
 from schemas.keys import CLUSTER_RUN
 
-_REPORTED_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY)  # by findings of pins and of ``only``
+# By findings of pins, of ``only`` and of brokers.
+_REPORTED_ELSEWHERE = (Cause.PIN_TOO_SMALL, Cause.ONLY, Cause.OUT_OF_SYNC)
 TABLES = ("proposal", "moves", "leaders", "leader_bounds", "findings")
 Finished = Mapping[str, pd.DataFrame]
 
@@ -106,6 +108,18 @@ def _fixed_findings(frame: pd.DataFrame, is_lost: pd.Series) -> Iterable[Finding
             topic=str(row.topic),
             partition=int(str(row.partition)),
             facts={"reason": str(row.fixed_reason)},
+        )
+
+
+def _waiting_findings(frame: pd.DataFrame, kafka_version: str) -> Iterable[Finding]:
+    """Brokers whose replicas are out of sync, and keep partitions from being changed."""
+    rows = frame[frame["fixed_cause"] == Cause.OUT_OF_SYNC]
+    lists = zip(rows["replicas"], rows["isr"], strict=True)
+    stuck = Counter(int(b) for replicas, isr in lists for b in set(replicas) - set(isr))
+    for broker, count in sorted(stuck.items()):
+        facts = {"kafka_version": kafka_version}
+        yield Finding(
+            FindingCode.NOT_FREE, "both", cause=Cause.OUT_OF_SYNC, broker_id=broker, amount=count, facts=facts
         )
 
 
@@ -199,6 +213,8 @@ def finish_cluster(
         *leader_findings(brokers, partitions, leaders),
         *_lost_findings(rows, is_lost),
         *_fixed_findings(rows, is_lost),
+        *_waiting_findings(rows, cluster.kafka_version),
+        *cluster_findings.sync_findings(brokers, partitions, final),
         *_factor_findings(rows),
         *_spare_findings(rows),
         *_unused_patterns(

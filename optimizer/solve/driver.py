@@ -18,7 +18,6 @@ import numpy as np
 
 from optimizer.cluster_policy import ClusterPolicy, MoveLimit
 from optimizer.domain import Floats
-from optimizer.kafka.versions import completion_rule
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bounds.bound import widen
 from optimizer.solve.certificate import Bounds, bounds_of
@@ -142,7 +141,7 @@ def _clusters_before_rounds(placement: P, settings: Settings) -> Clusters:
             loads=current_loads,
             is_resized=totals.is_resized,
             has_stuck=totals.has_stuck,
-            completion=completion_rule(versions.get(cluster_id, "")),
+            kafka_version=versions.get(cluster_id, ""),
             progress=Progress(np.zeros_like(current_loads)),
             cluster_policy=cluster_policies.get(cluster_id, ClusterPolicy()),
         )

@@ -157,7 +157,10 @@ def _steps_too_large(finding: Finding) -> str:
 
 def _leads_alone(finding: Finding) -> str:
     held = human_load(finding, finding.facts["bound"])
-    return f"only this broker may lead partitions with {held} in total (fixed, excluded, or no other replica may lead)"
+    out_of_sync = finding.facts["out_of_sync"]
+    also = f"; of {plural(out_of_sync, 'partition')} other replicas are out of sync" if out_of_sync else ""
+    why = f"fixed, excluded, or no other replica may lead{also}"
+    return f"only this broker may lead partitions with {held} in total ({why})"
 
 
 def _leads_at_most(finding: Finding) -> str:

@@ -9,7 +9,10 @@ from optimizer.wording.words import Words, ids, partition_of
 
 
 def not_free(finding: Finding) -> Words:
-    """Fact ``reason``. For lost partitions, by topic: facts ``brokers`` and ``partitions``; amount: lost partitions."""
+    """Fact ``reason``. For lost partitions, by topic: facts ``brokers`` and ``partitions``; amount: lost partitions.
+    For replicas out of sync, by broker: fact ``kafka_version``; amount: partitions."""
+    if finding.cause == Cause.OUT_OF_SYNC:
+        return _out_of_sync(finding)
     if finding.cause != Cause.ALL_REPLICAS_DEAD:
         return Words(partition_of(finding), finding.facts["reason"], remedies.remedy_if_fixed(finding.cause))
     count = f"{finding.amount:,} of {plural(finding.facts['partitions'], 'partition')}"
@@ -17,6 +20,18 @@ def not_free(finding: Finding) -> Words:
         str(finding.topic),
         f"{count}: every replica is on a dead broker ({ids(finding.facts['brokers'])})",
         "start one of these brokers again, or delete the topic",
+    )
+
+
+def _out_of_sync(finding: Finding) -> Words:
+    version, count = finding.facts["kafka_version"], int(finding.amount or 0)
+    kafka = f"Kafka {version}" if version else "Kafka"
+    unknown = "" if version else " (the version is unknown, and releases before 4.3 would not: give kafka_version)"
+    return Words(
+        f"broker {finding.broker_id}",
+        f"{plural(count, 'replica')} of it {agree(count, 'is', 'are')} out of sync: {kafka} would not end a "
+        f"reassignment of {agree(count, 'this partition', 'these partitions')} that keeps it{unknown}",
+        remedies.remedy_if_fixed(finding.cause),
     )
 
 

@@ -22,6 +22,10 @@ _NOT_FREE = {
         "repair the disk and start the broker again, or delete the topic; then plan again",
     ),
     Cause.NO_IN_SYNC_REPLICA: ("none of its replicas is in sync", _START),
+    Cause.OUT_OF_SYNC: (
+        "a replica that stays is out of sync, and Kafka would not end its reassignment",
+        "wait until the replica is in sync, or drain its broker; then plan again",
+    ),
     Cause.ON_FENCED_BROKER: ("one of its replicas is on a fenced broker", "start that broker, or drain it"),
     Cause.PIN_TOO_SMALL: ("its pin allows too few brokers", "let the pin allow more brokers"),
     Cause.OWN_PLACEMENT_RULE: (

@@ -90,6 +90,17 @@ def no_spare_replica(finding: Finding) -> Words:
     )
 
 
+def copied_for_sync(finding: Finding) -> Words:
+    """Amount: replicas; facts ``bytes``, ``partitions``, and ``brokers`` of the removed replicas."""
+    facts, count = finding.facts, int(finding.amount or 0)
+    return Words(
+        plural(facts["partitions"], "partition"),
+        f"their shorter lists lose replicas that are out of sync (brokers {ids(facts['brokers'])}) instead of others "
+        f"that must move: that copies {plural(count, 'replica')}, {human_bytes(facts['bytes'])}",
+        "wait until they are in sync and plan again, to copy less",
+    )
+
+
 def topic_spread(finding: Finding) -> Words:
     """Fact ``total`` of the topic. Without a topic, amount: cases that the plan repairs, or more cases than listed."""
     remedy = "let partitions of the topic move, let more brokers accept replicas, or raise topic_spread; or run again"
@@ -128,6 +139,7 @@ BY_CODE = {
     FindingCode.PIN: pin,
     FindingCode.REPLICATION_FACTOR: replication_factor,
     FindingCode.NO_SPARE_REPLICA: no_spare_replica,
+    FindingCode.COPIED_FOR_SYNC: copied_for_sync,
     FindingCode.TOPIC_SPREAD: topic_spread,
     FindingCode.TOPIC_LEADER_SPREAD: topic_leader_spread,
     FindingCode.PIN_UNUSED: unused_pattern,

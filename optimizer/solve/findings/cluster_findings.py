@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions, only_in
 from optimizer.solve.findings.finding import Finding, of_partition
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.mobility import may_repair_racks, stays
@@ -88,6 +88,20 @@ def stranded_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> 
             broker_id=int(brokers.ids[after[p, j]]),
             facts={"state": brokers.state[after[p, j]], "replicas": int(length[p]), "hosts": int(room[p])},
         )
+
+
+def sync_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
+    """A finding if shorter lists lose replicas out of sync, and replicas are copied that could have been removed."""
+    removed = only_in(np.where(partitions.stuck(partitions.replicas), partitions.replicas, -1), after)
+    spared = np.minimum(removed.sum(axis=1), only_in(after, partitions.replicas).sum(axis=1)) * partitions.shrinks
+    if spared.any():
+        stuck = partitions.replicas[removed & (spared > 0)[:, None]]
+        facts = {
+            "bytes": int(spared @ partitions.size_bytes),
+            "partitions": int((spared > 0).sum()),
+            "brokers": brokers.ids[np.unique(stuck)].tolist(),
+        }
+        yield Finding(FindingCode.COPIED_FOR_SYNC, "after", amount=int(spared.sum()), facts=facts)
 
 
 def emptied_racks(brokers: Brokers, before: Ints, after: Ints) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimizer.domain import Bools, Brokers, Cause, FindingCode, Floats, Partitions
+from optimizer.domain import Bools, Brokers, Cause, FindingCode, Floats, Ints, Partitions
 from optimizer.solve.findings.band_findings import UNKNOWN, Why, least_widths
 from optimizer.solve.findings.finding import Finding, partition_name
 from optimizer.solve.leaders.leader_flow import host_loads
@@ -25,18 +25,21 @@ class _Led:
         Load of the partitions that no other broker may lead.
     within_reach : (B, 2) float64
         Load of all partitions that the broker may lead.
+    out_of_sync : (B,) int64
+        Partitions that no other broker may lead because replicas are out of sync.
     """
 
     partitions: Partitions
     leaders: ChosenLeaders
     bound_to: Floats
     within_reach: Floats
+    out_of_sync: Ints
 
     def why_above(self, b: int, d: int) -> Why:
         """The first cause that is sufficient, and its facts."""
         choices, upper = self.leaders.choices, self.leaders.choices.bands.upper[b, d]
         if self.bound_to[b, d] > upper:
-            return Cause.MAY_NOT_LEAVE, {"bound": float(self.bound_to[b, d])}
+            return Cause.MAY_NOT_LEAVE, {"bound": float(self.bound_to[b, d]), "out_of_sync": int(self.out_of_sync[b])}
         led = self.leaders.arc[choices.host[self.leaders.arc] == b]
         largest = led[np.argmax(choices.weight[led, d])]
         if choices.weight[largest, d] > upper:
@@ -51,7 +54,7 @@ class _Led:
         return UNKNOWN
 
 
-def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
+def _led(partitions: Partitions, leaders: ChosenLeaders, accepts: Bools) -> _Led:
     choices, brokers = leaders.choices, len(leaders.choices.bands.lower)
     alone = np.bincount(choices.row, minlength=len(choices))[choices.row] == 1
 
@@ -59,7 +62,10 @@ def _led(partitions: Partitions, leaders: ChosenLeaders) -> _Led:
         weights = (np.bincount(choices.host, weight * arcs, brokers) for weight in choices.weight.T)
         return np.stack(list(weights), axis=1)
 
-    return _Led(partitions, leaders, summed(alone), summed(np.ones_like(alone)))
+    host = np.maximum(partitions.replicas, 0)
+    is_stuck = np.asarray((partitions.may_lose_records(partitions.replicas) & accepts[host]).any(axis=1))
+    out_of_sync = np.bincount(choices.host, alone & is_stuck[choices.row], brokers).astype(np.int64)
+    return _Led(partitions, leaders, summed(alone), summed(np.ones_like(alone)), out_of_sync)
 
 
 def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLeaders) -> Iterator[Finding]:
@@ -70,7 +76,7 @@ def leader_findings(brokers: Brokers, partitions: Partitions, leaders: ChosenLea
     if not outside.any():
         return
     was_outside = bands.is_outside(leader_loads(len(brokers), partitions.replicas, partitions))
-    led = _led(partitions, leaders)
+    led = _led(partitions, leaders, brokers.accepts_leadership)
     widths = least_widths(loads, bands.mean)
     for b, d in zip(*(index.tolist() for index in np.nonzero(outside)), strict=True):
         above, resource = gap[b, d] > 0, RESOURCES[d]

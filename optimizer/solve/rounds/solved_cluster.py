@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Bands, Brokers, Floats
 from optimizer.kafka.partition_state import CompletionRule
+from optimizer.kafka.versions import completion_rule
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import OverLimits
 from optimizer.solve.findings.order_findings import LeftForDisk
@@ -32,8 +33,8 @@ class SolvedCluster:
     progress : Progress
     failures : tuple of Finding
         Shards that failed or ran out of time.
-    completion : CompletionRule
-        When Kafka ends a reassignment.
+    kafka_version : str
+        Empty if it is unknown.
     cluster_policy : ClusterPolicy
         What the settings request for this cluster.
     over_limits : OverLimits, optional
@@ -51,11 +52,16 @@ class SolvedCluster:
     is_resized: bool
     progress: Progress
     has_stuck: bool = False
-    completion: CompletionRule = CompletionRule.TARGET
+    kafka_version: str = ""
     failures: tuple[Finding, ...] = ()
     cluster_policy: ClusterPolicy = field(default_factory=ClusterPolicy)
     over_limits: OverLimits | None = None
     left_for_disk: LeftForDisk | None = None
+
+    @property
+    def completion(self) -> CompletionRule:
+        """When Kafka ends a reassignment."""
+        return completion_rule(self.kafka_version)
 
     @property
     def may_have_impossible_lists(self) -> bool:
