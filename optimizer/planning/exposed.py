@@ -185,7 +185,7 @@ def _under_replicated(
     stays = out & (leaderless[:, None] | same_slots(lists, exposed.target).any(axis=2))
     is_left = np.asarray(stays.any(axis=1))
     for when, of, is_counted in (("both", stays, is_left), ("before", out, out.any(axis=1) & ~is_left)):
-        held = np.bincount(lists[of & is_counted[:, None]], minlength=len(brokers))
+        held = np.bincount(lists[of & np.asarray(is_counted)[:, None]], minlength=len(brokers))
         counts = {int(brokers.ids[b]): int(held[b]) for b in np.flatnonzero(held)}
         if counts:
             facts = {

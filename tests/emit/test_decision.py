@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.decision import decision_of
+from optimizer.emit.decision import AMBER, DO_FIRST, GREY, decision_of
 from optimizer.emit.decision_text import paragraph
 from optimizer.emit.documents import documents
 from optimizer.units import short_times
@@ -118,3 +118,56 @@ def test_the_text_of_the_first_screen_fits_a_terminal() -> None:
     assert "start its first wave before 1970-01-02 00:00 UTC." in text
     idle = json.loads(next(d.content for d in documents(full(**IDLE)) if d.path == "c/decision.json"))
     assert "first wave" not in idle["text"]
+
+
+def out_of_sync(when: str) -> ClusterPlan:
+    """Findings of a plan: partitions that are under-replicated."""
+    detail = "under-replicated (brokers 3, 5)"
+    return planned(finding("under_replicated", "12 of 36 partitions", when, detail, amount=12, limit=36))
+
+
+def first_note(plan: ClusterPlan) -> str:
+    """The first note; empty without one."""
+    note = next(iter(decision_of(plan).notes), None)
+    return f"{note.kind}: {note.subject} {note.text}" if note else ""
+
+
+QUIET: dict[str, Any] = {**IDLE, "brokers": [replace(row, must_empty=False) for row in full().brokers]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "when", "note"),
+    [
+        ({}, "both", "No wave starts before they are in sync."),
+        (QUIET, "both", "Plan again when they are in sync."),
+        ({}, "before", None),
+        (QUIET, "before", None),
+    ],
+)
+def test_replicas_out_of_sync_that_stay_come_first(changes: dict[str, Any], when: str, note: str | None) -> None:
+    """Also if the plan changes nothing. A replica that the plan removes stops no wave, so it is no note."""
+    plan = replace(full(), findings=out_of_sync(when).findings, **changes)
+    words = f"{DO_FIRST}: 12 of 36 partitions are under-replicated (brokers 3, 5). {note}"
+    assert (first_note(plan) == words) is (note is not None)
+    decision = decision_of(plan)
+    assert not any("more finding" in shown.subject or "1 finding" in shown.subject for shown in decision.notes)
+    if changes:
+        assert decision.verdict.state == (AMBER if note else GREY)
+        assert decision.title == f"c: {'no partition changes' if note else 'nothing to do'}; all reached"
+
+
+@pytest.mark.parametrize(
+    ("sources", "note"),
+    [
+        ([], ""),
+        ([2], "Do first: is broker 2 coming back? Then wait: 3.00 GB need not be copied."),
+        ([5, 2, 2], "Do first: are brokers 2 and 5 coming back? Then wait: 9.00 GB need not be copied."),
+    ],
+)
+def test_a_dead_broker_that_comes_back_saves_its_copies(sources: list[int], note: str) -> None:
+    """The note has the bytes of all copies that are planned only because brokers are dead."""
+    plan = full()
+    copies = [replace(plan.moves[0], from_broker=b, size_bytes=3 * 10**9, reason="dead") for b in sources]
+    assert (first_note(replace(plan, moves=[*copies, *plan.moves])) == note) is bool(note)
+    removed = [replace(row, size_bytes=0) for row in copies]
+    assert "coming back" not in first_note(replace(plan, moves=[*removed, *plan.moves]))

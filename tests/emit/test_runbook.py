@@ -9,6 +9,7 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.requested import Requested
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
+from tests.emit.test_findings import finding, planned
 from tests.emit.test_pages import synthetic
 from tests.emit.texts import runbook_of
 from tests.emit.throttled import throttled_plan
@@ -144,3 +145,23 @@ def test_times_have_what_was_measured() -> None:
     """The runbook says how much the runs of one plan differed in tests."""
     text = " ".join(runbook_of(throttled_plan()).split())
     assert "In tests on small clusters, runs of the same plan differed by up to 15 %." in text
+
+
+@pytest.mark.parametrize(
+    ("when", "exception"),
+    [
+        (None, "."),
+        ("both", "."),
+        (
+            "before",
+            ", except where the plan removes the replica that is out of sync.\n"
+            "  At the snapshot: 2 of 9 partitions, d.\n",
+        ),
+    ],
+)
+def test_replicas_out_of_sync_that_the_plan_removes_are_an_exception(when: str | None, exception: str) -> None:
+    """The runbook names how many there were; those that stay stop a wave."""
+    rows = [finding("under_replicated", "2 of 9 partitions", when)] if when else []
+    text = runbook_of(planned(*rows))
+    assert f"- No partition may be under-replicated{exception}" in text
+    assert ("At the snapshot: " in text) is (when == "before")
