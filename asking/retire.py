@@ -1,6 +1,6 @@
 """Which brokers are cheapest to empty: subsets are solved in the order of a bound, until none can be cheaper."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -111,26 +111,31 @@ def retire(facts: RunFacts, base: Question, count: int, candidates: Sequence[int
         raise ConfigError(f"--retire {count}: {number} can be chosen, and one broker must remain")
     if comb(len(chosen_from), count) > MOST_SUBSETS:
         return _greedy(facts, base, bound, count, chosen_from)
-    subsets = sorted((bound.of_subset(subset), subset) for subset in combinations(sorted(chosen_from), count))
+    subsets = [*combinations(sorted(chosen_from), count)]
     most = min(len(subsets), MOST_SOLVED)
     say_estimate(facts, most, f"up to {plural(most, 'plan')}")
-    return _solved(facts, base, subsets, Search())
+    return _solved(facts, base, bound, subsets, Search())
 
 
-def _solved(facts: RunFacts, base: Question, subsets: Sequence[tuple[int, tuple[int, ...]]], search: Search) -> Choice:
+def _solved(
+    facts: RunFacts, base: Question, bound: "_Bound", subsets: Sequence[tuple[int, ...]], search: Search
+) -> Choice:
     """Solve subsets in the order of their bounds, until the best plan is proven."""
     answers: list[Answer] = []
-    target, is_proven = _Target(facts, base), False
-    for bound_bytes, subset in subsets:
-        is_proven = bool(answers) and target.is_proven(answers[0], bound_bytes)
-        if is_proven or len(answers) == MOST_SOLVED:
-            break
-        question = _draining(base, subset)
+    target, is_proven, ordered = _Target(facts, base), False, bound.ascending(subsets)
+    while ordered and len(answers) < MOST_SOLVED:
+        question = _draining(base, ordered.pop(0)[1])
         search.say(question.name)
         answers.append(answer(facts, question))
         answers.sort(key=_rank)
-    remaining = subsets[len(answers)][0] if len(answers) < len(subsets) else None
-    return Choice(answers, len(subsets), remaining, is_proven or remaining is None, is_greedy=False)
+        if bound.balances and _rank(answers[0])[:2] != (0, 0):
+            # Not even the best plan reaches everything: others may leave as much, and copy less than bands require.
+            bound = replace(bound, balances=False)
+            ordered = bound.ascending([subset for _, subset in ordered])
+        is_proven = not ordered or target.is_proven(answers[0], ordered[0][0])
+        if is_proven:
+            break
+    return Choice(answers, len(subsets), ordered[0][0] if ordered else None, is_proven, is_greedy=False)
 
 
 def _greedy(facts: RunFacts, base: Question, bound: "_Bound", count: int, candidates: Sequence[int]) -> Choice:
@@ -140,9 +145,8 @@ def _greedy(facts: RunFacts, base: Question, bound: "_Bound", count: int, candid
     say_estimate(facts, most, f"up to {plural(most, 'plan')}")
     for _ in range(count):
         remaining = [broker for broker in sorted(candidates) if broker not in chosen]
-        subsets = sorted((bound.of_subset((*chosen, broker)), (*chosen, broker)) for broker in remaining)
-        bounded += len(subsets)
-        choice = _solved(facts, base, subsets, search)
+        bounded += len(remaining)
+        choice = _solved(facts, base, bound, [(*chosen, broker) for broker in remaining], search)
         chosen = choice.answers[0].question.added_to["drain_brokers"][-len(chosen) - 1 :]
     return replace(choice, subsets=bounded, is_greedy=True)
 
@@ -213,7 +217,7 @@ def _with_any_change(base: Question) -> Question:
 @dataclass(frozen=True)
 class _Bound:
     """Bytes that any plan must copy if a subset of brokers is emptied: what free partitions hold there, or the flow
-    out of bands and into them (formula 17 of docs/solver.md), if that is larger and bands are requested."""
+    out of bands and into them (formula 17 of docs/solver.md), if that is larger and ``balances``."""
 
     brokers: Brokers
     demand: Demand
@@ -244,6 +248,10 @@ class _Bound:
     def accepting(self) -> list[int]:
         """Ids of the brokers that accept replicas, ascending."""
         return [int(b) for b in self.brokers.ids[self.brokers.accepts_replicas]]
+
+    def ascending(self, subsets: Iterable[tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
+        """The subsets with their bounds, the least bound first."""
+        return sorted((self.of_subset(subset), subset) for subset in subsets)
 
     def of_subset(self, subset: Sequence[int]) -> int:
         """The bound if these brokers are emptied."""

@@ -2,6 +2,7 @@
 
 import time
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -65,6 +66,28 @@ def test_another_assignment_may_be_better_than_the_largest_first() -> None:
     assert found is not None
     assert (found.busiest_over_mean, found.possible_over_mean) == (2.0, 1.0)
     assert (found.least_over_mean, found.round_robin_over_mean) == (1.0, 1.0)
+
+
+@given(SIZES, SIZES, st.integers(1, 3), st.randoms(use_true_random=False))
+def test_what_is_possible_is_no_worse_than_any_assignment_that_is_known(
+    first: list[int], second: list[int], count: int, random: Random
+) -> None:
+    """Of today's, both assignors' and the largest first it is the best; none is below the bound or the optimum."""
+    topics = {"a": first[:4], "b": second[:3]}
+    rates = {(topic, number): rate for topic, each in topics.items() for number, rate in enumerate(each)}
+    members = [Member(f"m{number}", tuple(topics)) for number in range(count)]
+    held = dict.fromkeys((member.member_id for member in members), 0)
+    for rate in rates.values():
+        held[random.choice(members).member_id] += rate
+    found = evenness(members, held, rates, {topic: len(each) for topic, each in topics.items()})
+    if found is None:
+        assert not any(rates.values())
+        return
+    sizes, mean = sorted(rates.values(), reverse=True), sum(rates.values()) / count
+    known = (found.busiest_over_mean, found.range_over_mean, found.round_robin_over_mean)
+    assert found.busiest_over_mean == max(held.values()) / mean
+    assert found.possible_over_mean == min(*known, largest_first(np.array(sizes), count) / mean)
+    assert found.least_over_mean <= optimum(sizes, count) / mean <= found.possible_over_mean
 
 
 @pytest.mark.all_only

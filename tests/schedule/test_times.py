@@ -123,3 +123,15 @@ def test_few_unequal_copies_end_inside_their_interval(factor: float) -> None:
     time = wave_time(wave, rates(2), batch_bytes=16_000)
     times = [simulated_seconds(wave, rates(2), batch_bytes=16_000, seed=seed) for seed in range(100, 160)]
     assert sum(time.least_seconds <= seconds <= time.most_seconds for seconds in times) >= 58
+
+
+@pytest.mark.parametrize(("rate", "is_cut"), [(20, True), (2, False)])
+def test_a_large_wave_is_simulated_as_its_busiest_broker_and_its_partners(rate: float, is_cut: bool) -> None:
+    """Of 100 busy brokers, only copies among these four are simulated if all were over 30,000 fetches in a minute."""
+    partners: Rows = [(0, 1, 20.0), (0, 2, 15.0), (99, 0, 20.0), (1, 2, 4.0)]
+    rows: Rows = [*partners, *((b, b + 1, 20.0) for b in range(2, 99))]
+    all_, few = (copies([(s, t, 4 * rate * size) for s, t, size in x]) for x in (rows, partners))
+    at = rates(rate, brokers=100)
+    times = [wave_time(wave, at, batch_bytes=16_000) for wave in (all_, few)]
+    assert times[0].expected_seconds == pytest.approx(times[1].expected_seconds)
+    assert (times[0] == times[1]) is is_cut

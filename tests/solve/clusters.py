@@ -1,6 +1,7 @@
 """Small clusters for tests, and their plans by the driver, without Spark."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -76,6 +77,21 @@ def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: 
         out_capacity_bytes_per_s=unknown,
         state=tuple("draining" if x else "alive" for x in leaving),
         racks_matter=True,
+    )
+
+
+STATES = ("alive", "dead", "fenced", "drained fenced", "draining", "excluded")
+
+
+def with_states(brokers: Brokers, states: Sequence[str]) -> Brokers:
+    """The brokers in these of ``STATES``, with what each accepts, as in the snapshot."""
+    alive, excluded = (np.array([state == name for state in states]) for name in ("alive", "excluded"))
+    return replace(
+        brokers,
+        accepts_replicas=alive,
+        accepts_leadership=alive | excluded,
+        must_empty=np.array([state in ("dead", "drained fenced", "draining") for state in states]),
+        state=tuple({"drained fenced": "fenced", "excluded": "alive"}.get(state, state) for state in states),
     )
 
 

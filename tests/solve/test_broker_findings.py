@@ -1,20 +1,28 @@
 """Findings of brokers that are down, of racks, and of unknown rates."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from optimizer.domain import FindingCode
+from optimizer.domain import FIXED, FREE, Cause, FindingCode
 from optimizer.solve.findings.cluster_findings import (
     broker_findings,
+    disk_findings,
     emptied_racks,
     nested_rack_findings,
+    network_findings,
     no_rack_findings,
+    rack_findings,
     rate_findings,
+    stranded_findings,
 )
+from optimizer.solve.rules.pins import rack_breaks
 from tests.in_full import in_full
-from tests.solve.clusters import make_brokers, make_partitions
+from tests.solve.clusters import STATES, make_brokers, make_partitions, with_states
 
 UNREGISTER = "drain it (--drain 3), execute that plan, and then unregister it: kafka-cluster.sh unregister --id 3"
 
@@ -134,3 +142,78 @@ def test_rates_that_are_unknown_are_reported(bytes_in: list[int], bytes_out: lis
     findings = [(f.code, f.when) for f in rate_findings(partitions)]
     assert findings == [(FindingCode.NO_RATES, "both")] * count
     assert not list(rate_findings(partitions.rows(np.zeros(0, dtype=np.int64))))
+
+
+def lists_of(draw: st.DrawFn, n: int, count: int) -> list[list[int]]:
+    """Replica lists of one to three brokers."""
+    return [list(draw(st.permutations(range(n))))[: draw(st.integers(1, 3))] for _ in range(count)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_findings_count_what_a_plan_leaves_on_each_broker(data: st.DataObject) -> None:
+    """In any state of the brokers, the first one included: every dead or fenced broker with its replicas, every replica
+    on a broker to empty, every rack that loses its replicas, and every partition that breaks the rack rule."""
+    n, count = data.draw(st.integers(4, 6)), data.draw(st.integers(1, 4))
+    states = data.draw(st.lists(st.sampled_from(STATES), min_size=n, max_size=n))
+    racks = [b % 3 for b in range(n)]
+    brokers = with_states(make_brokers(racks), ["dead", *states[1:]] if data.draw(st.booleans()) else states)
+    before, after = (make_partitions(lists_of(data.draw, n, count), [1] * count) for _ in range(2))
+    mobility = np.array(data.draw(st.lists(st.sampled_from([FREE, FIXED]), min_size=count, max_size=count)))
+    before = replace(before, mobility=mobility)
+    held = [[b for b in row if b >= 0] for row in after.replicas.tolist()]
+    everywhere = [b for row in held for b in row]
+    down = {"dead": FindingCode.DEAD_BROKER, "fenced": FindingCode.FENCED_BROKER}
+    assert [(f.code, f.broker_id, f.amount, f.when) for f in broker_findings(brokers, after.replicas)] == [
+        (down[state], b, everywhere.count(b), "both" if b in everywhere else "before")
+        for b, state in enumerate(brokers.state)
+        if state in down
+    ]
+    keeps = brokers.accepts_replicas | ~brokers.must_empty
+    room = [sum(brokers.accepts_replicas[b] or (b in row and keeps[b]) for b in range(n)) for row in before.replicas]
+    too_few = [Cause.TOO_FEW_BROKERS if room[p] < len(row) else None for p, row in enumerate(held)]
+    assert [(f.partition, f.broker_id, f.cause) for f in stranded_findings(brokers, before, after.replicas)] == [
+        (p, b, Cause.NOT_FREE if mobility[p] == FIXED else too_few[p])
+        for p, row in enumerate(held)
+        for b in row
+        if brokers.must_empty[b]
+    ]
+    width = max(before.replicas.shape[1], after.replicas.shape[1])
+    same = replace(
+        before, replicas=np.pad(before.replicas, ((0, 0), (0, width - before.replicas.shape[1])), constant_values=-1)
+    )
+    breaks = [rack_breaks(brokers, same, lists) for lists in (same.replicas, after.replicas)]
+    found = [(f.partition, f.when, f.amount) for f in rack_findings(brokers, same, after.replicas)]
+    fixed = int(((breaks[0] > 0) & (breaks[1] == 0)).sum())
+    assert found == [
+        *([(None, "before", fixed)] if fixed else []),
+        *((p, "both" if breaks[0][p] else "after", breaks[1][p]) for p in range(count) if breaks[1][p]),
+    ]
+    in_rack = [[racks[b] for row in lists.replicas for b in row.tolist() if b >= 0] for lists in (before, after)]
+    gone = [
+        rack
+        for rack in range(3)
+        if (held_now := in_rack[1].count(rack)) < in_rack[0].count(rack)
+        and not any(brokers.accepts_replicas[b] for b in range(n) if racks[b] == rack)
+        and (not held_now or all(brokers.must_empty[b] for b in range(n) if racks[b] == rack))
+    ]
+    emptied = emptied_racks(brokers, before.replicas, after.replicas)
+    assert [(f.facts["rack"], f.facts["held"]) for f in emptied] == [
+        (f"r{rack}", in_rack[1].count(rack)) for rack in gone
+    ]
+
+
+@pytest.mark.parametrize("capacities", [*product([-1, 0, 100], repeat=2)])
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_capacities_that_are_unknown_count_where_replicas_may_go(capacities: tuple[int, int], closed: int) -> None:
+    """Of the brokers that accept replicas some have a capacity: disks are all needed, the network is all or none."""
+    sizes = np.insert(np.array(capacities), closed, 50)
+    brokers = make_brokers([0, 1, 2], excluded=(closed,))
+    known = sum(capacity > 0 for capacity in capacities)
+    disks = [(f.amount, f.limit) for f in disk_findings(replace(brokers, disk_capacity_bytes=sizes))]
+    assert disks == ([(known, 2)] if known < 2 else [])
+    of_network = [
+        [(f.resource, f.amount) for f in network_findings(replace(brokers, **{f"{way}_capacity_bytes_per_s": sizes}))]
+        for way in ("in", "out")
+    ]
+    assert of_network == [[(way, 1)] if known == 1 else [] for way in ("in", "out")]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from optimizer.cluster_policy import MoveLimit
-from optimizer.domain import URGENCY, Brokers, Cluster, Floats, Ints
+from optimizer.domain import FREE, URGENCY, Brokers, Cluster, Floats, Ints
 from optimizer.settings import Policy
 from optimizer.solve.findings.net_moves import reasons
 from optimizer.solve.limit.limit import PlanChanges, plan_changes, urgent_first
@@ -35,6 +35,7 @@ from tests.solve.clusters import (
     spread_over,
     with_requested_factors,
 )
+from tests.solve.troubled import troubled_clusters
 
 RELAXED = settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHARES = st.sampled_from([0.0, 0.05, 0.3, 0.6, 0.9, 1.0])
@@ -65,24 +66,26 @@ def with_share(changes: PlanChanges, moved_bytes: float, moves: float) -> PlanCh
 
 
 def any_plan(cluster: Cluster, seed: int) -> Ints:
-    """A third of the replicas, and all on brokers to empty, go to any broker that accepts and does not hold them."""
+    """A third of the replicas, and all on brokers to empty, go to any broker that accepts and does not hold them; lists
+    get the length that is requested; what is fixed stays."""
     generator, planned = np.random.default_rng(seed), cluster.partitions.replicas.copy()
-    for row, slot in zip(*np.nonzero(planned >= 0), strict=True):
-        targets = np.setdiff1d(np.flatnonzero(cluster.brokers.accepts_replicas), planned[row])
-        if len(targets) and (cluster.brokers.must_empty[planned[row, slot]] or generator.random() < 0.3):
-            planned[row, slot] = generator.choice(targets)
+    partitions = cluster.partitions
+    for row in np.flatnonzero(partitions.mobility == FREE).tolist():
+        for slot in range(planned.shape[1]):
+            held = planned[row, slot]
+            if slot >= partitions.replication_factor[row]:
+                planned[row, slot] = -1
+            elif held < 0 or cluster.brokers.must_empty[held] or generator.random() < 0.3:
+                targets = np.setdiff1d(np.flatnonzero(cluster.brokers.accepts_replicas), planned[row])
+                planned[row, slot] = generator.choice(targets) if len(targets) else held
     return planned
 
 
 @st.composite
 def limited_plans(draw: st.DrawFn) -> PlanChanges:
-    """Plans of middling clusters under limits on bytes, on moves or on both; some with disks that are nearly full."""
-    cluster = draw(middling_clusters())
-    if draw(st.booleans()):
-        brokers = cluster.brokers
-        pairs = zip(brokers.state, brokers.must_empty, strict=True)
-        state = tuple("dead" if empties else state for state, empties in pairs)
-        cluster = make_cluster(replace(brokers, state=state), cluster.partitions)
+    """Plans under limits on bytes, on moves or on both, of middling clusters: healthy, or with brokers in every state,
+    fixed partitions and other factors. Some disks are nearly full, and some were over their limit before."""
+    cluster = draw(st.one_of(middling_clusters(), troubled_clusters()))
     planned = any_plan(cluster, draw(st.integers(0, 2**32 - 1)))
     if draw(st.booleans()):
         topics = [f"t{p % 3}" for p in range(len(cluster.partitions))]
@@ -90,8 +93,11 @@ def limited_plans(draw: st.DrawFn) -> PlanChanges:
     room = None
     if draw(st.booleans()):
         weights = replica_weights(cluster.partitions)
-        loads = [broker_loads(len(cluster.brokers), r, weights) for r in (cluster.partitions.replicas, planned)]
-        room = np.maximum(*loads)[:, DISK] * draw(st.sampled_from([1.0, 1.05]))
+        before, after = (
+            broker_loads(len(cluster.brokers), r, weights)[:, DISK] for r in (cluster.partitions.replicas, planned)
+        )
+        was_over = after <= before  # such a disk is over its limit already, and the plan adds nothing
+        room = np.where(was_over, before / 2, after * draw(st.sampled_from([1.0, 1.05])))
     return with_share(changes_to(cluster, planned, room=room), draw(SHARES), draw(SHARES))
 
 

@@ -19,7 +19,15 @@ from optimizer.kafka.reassignment_json import format_reassignment
 from optimizer.planning.finish import Finished
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.pins import group_by_pins
-from tests.solve.clusters import make_cluster, middling_clusters, pinned, spread_over, with_requested_factors
+from tests.solve.clusters import (
+    STATES,
+    make_cluster,
+    middling_clusters,
+    pinned,
+    spread_over,
+    with_requested_factors,
+    with_states,
+)
 
 NO_CUT = MoveLimit()
 
@@ -31,22 +39,15 @@ def troubled_clusters(draw: st.DrawFn) -> Cluster:
     brokers, n = cluster.brokers, len(cluster.brokers)
     states = list(brokers.state)
     for broker in draw(st.sets(st.integers(0, n - 1), max_size=n - 2)):
-        states[broker] = draw(st.sampled_from(["dead", "fenced", "draining", "excluded"]))
+        states[broker] = draw(st.sampled_from(STATES[1:]))
+    states[0] = draw(st.sampled_from([states[0], "dead", "drained fenced"]))  # the lowest id is the index 0
     if all(state != "alive" for state in states):
         states[1] = "alive"
-    accepts = np.array([state == "alive" for state in states])
-    empties = np.array([state in ("dead", "draining") for state in states])
-    brokers = replace(
-        brokers,
-        accepts_replicas=accepts,
-        accepts_leadership=accepts | np.array([state == "excluded" for state in states]),
-        must_empty=empties,
-        state=tuple("alive" if state == "excluded" else state for state in states),
-    )
+    brokers = with_states(brokers, states)
     partitions = cluster.partitions
     seed = draw(st.integers(0, 2**32 - 1))
     mobility = np.random.default_rng(seed).choice(3, len(partitions), p=[0.8, 0.1, 0.1])
-    fenced = np.array([state == "fenced" for state in states])
+    fenced = np.array([state == "fenced" for state in states])  # a drained one is to be emptied
     held = partitions.replicas >= 0
     waits = (held & fenced[np.maximum(partitions.replicas, 0)]).any(axis=1)
     troubled = make_cluster(brokers, replace(partitions, mobility=np.where(waits, FIXED, mobility)))
