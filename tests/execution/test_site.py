@@ -274,11 +274,11 @@ def test_each_cell_is_below_its_header() -> None:
                    outside=Imbalance(None, 1), predicted_seconds=None, measured_seconds=None)  # fmt: skip
     half = replace(night, run_id="n3", planned_bytes=5 * GB, done_bytes=GB, waves_measured=9)
     text = nights_page("c", [night, none, half], {"n<i>1": "../n1/c.html"}, home="i.html", sheet="s.css")
-    header = ("run", "drawn", "planned", "done", "verdict", "verdict at (UTC)", "fullest disk", "outside bands",
+    names = ("run", "drawn", "planned", "done", "verdict", "verdict at (UTC)", "fullest disk", "outside bands",
               "hours predicted", "measured", "waves", "approved by")  # fmt: skip
     same = ["planned <u>", "2026-03-14 15:09", "1.50x → 1.02x", "7 → 2", "5.0 to 6.0"]
     assert html_tables(text)["Nights"] == by_header(
-        header,
+        names,
         ["<../n1/c.html> n<i>1", "bar:30 upto:30:70", "10.00 GB", "3.00 GB", *same, "8.0 (2 of 9)", "4 of 9",
          "ann <b>, bob"],
         ["n2", "bar:0 upto:0:0", "-", "-", "planned <u>", "-", "-", "- → 1", "-", "-", "-", "-"],
