@@ -524,13 +524,14 @@ def test_no_table_of_the_report_is_without_a_test() -> None:
 def test_the_tables_of_the_runbook_have_their_rows() -> None:
     """Waves with both times, rate and form; the calendar in the time zone of each window."""
     found = markdown_tables(runbook_of(PLAN))
+    forms = ("careful", "careful", "none", "careful, inside brokers")
     assert found[0] == by_header(
         ("wave", "partitions", "copies", "bytes", "time", "throttle, bytes/s", "form"),
         *(
             [f"wave-0{row.wave}", str(row.partitions), str(row.replicas_moved), human_bytes(row.moved_bytes),
              f"{human_time(row.estimated_seconds)} (up to {human_time(row.most_seconds or 0)})",
-             str(row.throttle_bytes_per_s), f"careful{', inside brokers' if row.inside_brokers else ''}"]
-            for row in PLAN.waves
+             str(row.throttle_bytes_per_s), form]
+            for row, form in zip(PLAN.waves, forms, strict=True)
         ),
     )  # fmt: skip
     assert found[1:] == [
@@ -548,3 +549,16 @@ def test_the_tables_of_the_summary_have_their_rows() -> None:
     lost = "If a broker or a rack fails"
     assert text_table(text, "") == figures(PLAN, "", "Kafka default")
     assert text_table(text, lost) == losses(PLAN, lost)
+
+
+def test_the_size_of_the_cluster_is_above_the_tables() -> None:
+    """Brokers, partitions, replicas and bytes before the plan; names and knobs of alternatives below theirs."""
+    assert summary_of(PLAN).startswith("c: 590 partitions, 600 replicas, 610.00 GB on 8 brokers\n")
+    text = report_of(PLAN)
+    assert (
+        "8 brokers · 590 partitions · 610.00 GB · Kafka version unknown · snapshot 2026-10-31 21:20 UTC · run r<"
+        in text
+    )
+    for number in (1, 2):
+        assert f"<b>other &lt;b&gt;{number}</b>: knobs &lt;b&gt;{number}." in text
+    assert "5 checks of the input: 2 failed." in " ".join(text.split())
