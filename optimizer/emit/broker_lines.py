@@ -128,7 +128,7 @@ def rack_lines(lines: Sequence[BrokerLine]) -> Iterator[RackLine]:
 
 def most_loaded(lines: Sequence[BrokerLine]) -> list[BrokerLine]:
     """The ten that are fullest while copying, then the ten busiest of the others."""
-    fullest = sorted(lines, key=lambda line: (-line.peak, line.broker_id))[:_MOST_LOADED]
+    fullest = sorted(lines, key=lambda line: (not line.has_percent, -line.peak, line.broker_id))[:_MOST_LOADED]
     named = {line.broker_id for line in fullest}
     others = (line for line in lines if line.broker_id not in named)
     return [*fullest, *sorted(others, key=lambda line: (-line.busy_seconds, line.broker_id))[:_MOST_LOADED]]

@@ -3,7 +3,9 @@
 import re
 from typing import Any
 
+from optimizer.emit.decision import TAGS
 from optimizer.emit.fleet_page import ClusterResult, fleet_page
+from tests.emit.texts import by_header, html_tables
 
 
 def decided(state: str, headline: str = "The plan reaches all goals.", **changes: Any) -> dict[str, Any]:
@@ -99,6 +101,39 @@ def test_a_plan_without_its_files_still_has_its_verdict() -> None:
         result = ClusterResult("a", "planned", None, reason, 10**9, None, ())
         [row] = rows(fleet_page("r", [result])).values()
         assert row == ["a ? Planned", "1.00 GB", "", "-", "-", "-", f"Its files are not here.{text}", ""]
+
+
+def test_each_cell_is_below_its_header() -> None:
+    """Of clusters with other values in each column; hostile names stay text, and each link has its own text."""
+    figures = {
+        "gap_percent": {"before": 11.0, "after": 12.0, "worst_moment": 13.0},
+        "stopped_by_worst_broker": {"before": 21.0, "after": 22.0, "worst_moment": 23.0},
+        "stopped_by_worst_rack": {"before": 31.0, "after": 32.0, "worst_moment": 33.0},
+    }
+    of_broker = {name: row for name, row in figures.items() if not name.endswith("rack")} | {
+        "gap_percent": {"after": 0.0}
+    }
+    links = [("a<b>/report.html", "Report"), ("a<b>/runbook.md", "Runbook"), ("quality/a<b>.html", "Checks")]
+    copying = {"waves": 7, "nights": 3, "words": "5 h to 6 h"}
+    decision = decided("amber", "Go <i>", copying=copying, figures=figures)
+    results = [
+        ClusterResult("a<b>", "planned", None, None, 8 * 10**9, decision, links),
+        ClusterResult("b", "planned", None, None, 4 * 10**9, decided("green", figures=of_broker), ()),
+        ClusterResult("c", "refused", "ingest", "no <u>", None, None, links[2:]),
+    ]
+    quoted = ["<a%3Cb%3E/report.html>", "<a%3Cb%3E/runbook.md>", "<quality/a%3Cb%3E.html>"]
+    pages = " ".join(f"{path} {text}" for path, (_, text) in zip(quoted, links, strict=True))
+    header = ("cluster, verdict", "copies", "drawn", "time", "over the least possible", "one failure stops partitions",
+              "result, or why there is no plan", "pages")  # fmt: skip
+    sign, tag = TAGS["amber"]
+    assert html_tables(fleet_page("r", results))["Clusters"] == by_header(
+        header,
+        [f"{quoted[2]} c ✖ Refused", "-", "bar:0", "-", "-", "-", "In stage ingest. no <u>", f"{quoted[2]} Checks"],
+        [f"{quoted[0]} a<b> {sign} {tag}", "8.00 GB", "bar:100", "3 nights 5 h to 6 h", "12 %", "rack: 31 → 33 → 32",
+         "Go <i>", pages],
+        ["b ✔ Ready to approve", "4.00 GB", "bar:50", "2 waves 1 h to 2 h", "0.00 %", "broker: 21 → 23 → 22",
+         "The plan reaches all goals.", ""],
+    )  # fmt: skip
 
 
 def test_no_link_leads_out_of_the_run() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from optimizer.emit.quality_page import EXAMPLES, PAGE_BYTES, quality_page
+from tests.emit.texts import by_header, html_tables
 
 FIGURES = {"log_is_described": "undescribed_partitions"}
 
@@ -175,6 +176,45 @@ def test_values_of_the_input_are_text() -> None:
     text = page([row], quarantined("x", 1, source=evil, reason=evil))
     assert "<script" not in text
     assert text.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&#34;&amp;") == 6
+
+
+def test_each_table_has_its_columns() -> None:
+    """Numbers of checks, rows that were left out, checks that were not judged or passed: no two columns are swapped."""
+    kinds = {"fails": 4, "warns": 3, "skips": 2, "passes": 5}
+    rows = {kind: [f"{kind} <b>{n}" for n in range(count)] for kind, count in kinds.items()}
+    texts = {
+        rule: {"table_name": f"table of {rule}", "threshold": f"limit of {rule}"} for of in rows.values() for rule in of
+    }
+    text = page(
+        [
+            *(failed(rule, 6, 13, **texts[rule]) for rule in rows["fails"]),
+            *(failed(rule, 7, 17, severity="warning", **texts[rule]) for rule in rows["warns"]),
+            *(result(rule, judged_rows=0, **texts[rule]) for rule in rows["skips"]),
+            *(result(rule, unexpected_count=n, judged_rows=19, **texts[rule]) for n, rule in enumerate(rows["passes"])),
+        ],
+        [*quarantined("fails <b>1", 2, source="<i>a.txt"), *quarantined("passes <b>3", 1)],
+    )
+    tables = html_tables(text)
+    assert [(row["Checks"], row["Number"]) for row in tables.pop("Numbers of checks")] == [
+        ("bad failed, refuse the cluster", "4"),
+        ("failed, only reported", "3"),
+        ("not judged", "2"),
+        ("passed", "5"),
+    ]
+    ordered = ("passes <b>3", *(rule for rule in rows["passes"] if rule != "passes <b>3"))
+    where = ("Where", "What is wrong")
+    assert tables == {
+        "fails <b>1: first rows": by_header(where, *([f"<i>a.txt:{n}", f"fails <b>1 is wrong ({n})"] for n in (1, 2))),
+        "Checks that were not judged": by_header(
+            ("Check", "Checked table", "Allowed"),
+            *([rule, f"table of {rule}", f"limit of {rule}"] for rule in rows["skips"]),
+        ),
+        "Passed checks": by_header(
+            ("Check", "Checked table", "Result", "Allowed"),
+            *([rule, f"table of {rule}", f"{rule[-1]} of 19 rows broken", f"limit of {rule}"] for rule in ordered),
+        ),
+        "passes <b>3: first rows": by_header(where, ["a.txt:1", "passes <b>3 is wrong (1)"]),
+    }
 
 
 def test_a_page_needs_nothing_else() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -211,6 +212,30 @@ def test_a_run_says_what_it_copies_and_until_when(warehouse: Warehouse, capsys: 
         (2 * 10**12, NOW.isoformat()),
         (5 * 10**11, later.isoformat()),
     ]
+
+
+def test_each_cell_is_below_its_header(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a run with other values in each column: the first plan that expires, and all bytes, waves and approvals."""
+    end(warehouse, "one", moved_bytes=10**9, until=NOW + timedelta(days=2), c="planned")
+    end(warehouse, "one", moved_bytes=2 * 10**9, until=NOW + timedelta(days=1), d="planned")
+    add_waves(warehouse, "one", "c", 4)
+    add_waves(warehouse, "one", "d", 1)
+    approve(warehouse, "one", "d", "eve")
+    execute(warehouse, "one", "c", 2, DONE)
+    execute(warehouse, "one", "c", 3, DONE)
+    assert main(["show", "--warehouse", warehouse.path]) == 0
+    header, line = (re.split("  +", text) for text in capsys.readouterr().out.splitlines())
+    row = dict(zip(header, line, strict=True))
+    assert abs(datetime.fromisoformat(f"{row.pop('VERDICT AT (UTC)')}Z") - datetime.now(tz=UTC)) < timedelta(hours=1)
+    assert row == {
+        "RUN": "one",
+        "CLUSTERS": "c, d",
+        "VERDICT": "planned",
+        "COPIES": "3.00 GB",
+        "VALID UNTIL (UTC)": "2026-11-02 12:00",
+        "APPROVED BY": "eve (1 of 2)",
+        "WAVES EXECUTED": "2 of 5",
+    }
 
 
 def test_a_run_that_only_moves_inside_brokers_copies_something(

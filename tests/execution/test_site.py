@@ -1,7 +1,8 @@
 """./ballast report --all: a static site from the tables, for reading alone."""
 
 import re
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from deltalake import DeltaTable
 
 from execution.cli import main
 from execution.tables import Warehouse
+from optimizer.emit.site_pages import Imbalance, Night, RunLine, index_page, nights_page
 from optimizer.units import NEVER_SECONDS
+from tests.emit.texts import by_header, html_tables
 from tests.execution.finished_runs import (
     CONTENTS,
     GB,
@@ -248,3 +251,36 @@ def test_without_tables_nothing_is_written(tmp_path: Path, capsys: pytest.Captur
     assert main(["report", "--all", "--to", str(tmp_path / "s"), "--warehouse", str(tmp_path / "w")]) == 2
     assert "give the warehouse of the run with --warehouse" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
+
+
+def test_each_cell_is_below_its_header() -> None:
+    """Of runs and nights with other values in each column; unknown ones are dashes, and hostile names stay text."""
+    at = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
+    links = {"c<b>": "r1/c/report.html", "d": ""}
+    run = RunLine("r<i>1", at, "r1/index.html", links, "1 planned <u>", "ann <b>", 7, 3, 8 * GB, 2 * GB)
+    unknown = RunLine("r2", None, "", {}, "refused", "-", None, None, None, None)
+    text = index_page([run, unknown], {"c": "clusters/c.html"}, most_names=3, sheet="s.css")
+    header = ("run", "verdict at (UTC)", "clusters", "verdict", "approved by", "waves executed", "bytes planned",
+              "bytes done")  # fmt: skip
+    assert html_tables(text)["Runs"] == by_header(
+        header,
+        ["<r1/index.html> r<i>1", "2026-03-14 15:09", "<r1/c/report.html> c<b> , d", "1 planned <u>", "ann <b>",
+         "3 of 7", "8.00 GB", "2.00 GB"],
+        ["r2", "-", "", "refused", "-", "-", "-", "-"],
+    )  # fmt: skip
+    night = Night("n<i>1", at, "c", "planned <u>", ("ann <b>", "bob"), 9, 4, 10 * GB, 3 * GB, Imbalance(1.5, 1.02),
+                  Imbalance(7, 2), (5 * HOUR, 6 * HOUR), 8 * HOUR, 2)  # fmt: skip
+    none = replace(night, run_id="n2", at=None, approved_by=(), waves=0, planned_bytes=None, done_bytes=0, disk=None,
+                   outside=Imbalance(None, 1), predicted_seconds=None, measured_seconds=None)  # fmt: skip
+    half = replace(night, run_id="n3", planned_bytes=5 * GB, done_bytes=GB, waves_measured=9)
+    text = nights_page("c", [night, none, half], {"n<i>1": "../n1/c.html"}, home="i.html", sheet="s.css")
+    names = ("run", "drawn", "planned", "done", "verdict", "verdict at (UTC)", "fullest disk", "outside bands",
+              "hours predicted", "measured", "waves", "approved by")  # fmt: skip
+    same = ["planned <u>", "2026-03-14 15:09", "1.50x → 1.02x", "7 → 2", "5.0 to 6.0"]
+    assert html_tables(text)["Nights"] == by_header(
+        names,
+        ["<../n1/c.html> n<i>1", "bar:30 upto:30:70", "10.00 GB", "3.00 GB", *same, "8.0 (2 of 9)", "4 of 9",
+         "ann <b>, bob"],
+        ["n2", "bar:0 upto:0:0", "-", "-", "planned <u>", "-", "-", "- → 1", "-", "-", "-", "-"],
+        ["n3", "bar:10 upto:10:40", "5.00 GB", "1.00 GB", *same, "8.0", "4 of 9", "ann <b>, bob"],
+    )  # fmt: skip
