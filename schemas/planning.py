@@ -87,6 +87,12 @@ INSTANCE = Table(
             "as out_bytes_per_s, but only of samples in the windows of the schedule; null without them",
             nullable=True,
         ),
+        column(
+            "observers",
+            "array<int>",
+            "replicas that never lead (Confluent), ascending, also those being removed; null if unknown",
+            nullable=True,
+        ),
     ),
     key=("topic", "partition"),
     checks=(

@@ -109,6 +109,7 @@ REPLICAS = Table(
         ),
         column("size_bytes", "bigint", "size on this broker; null if unknown", nullable=True),
         column("in_elr", "boolean", "an eligible leader replica (KIP-966); null if unknown", nullable=True),
+        column("is_observer", "boolean", "an observer (Confluent): it never leads; null if unknown", nullable=True),
     ),
     key=("topic", "partition", "broker_id"),
     checks=(

@@ -126,6 +126,7 @@ def _partition(entry: Mapping[str, Any], dead: set[int]) -> list[Record]:
         "offline": None,
         "elr": None,
         "last_known_elr": None,
+        "observers": None,
     }
     load = {
         "topic": topic,

@@ -349,6 +349,7 @@ def _partition(topic: str, partition: Mapping[str, Any], in_flight: Mapping[str,
         "offline": list(partition.get("offline_replicas") or []),
         "elr": None,
         "last_known_elr": None,
+        "observers": None,
     }
     return Record("partition", 0, payload)
 

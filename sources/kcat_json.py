@@ -106,6 +106,7 @@ def _partition(topic: str, entry: Any, line: int) -> Record:
         "offline": None,
         "elr": None,
         "last_known_elr": None,
+        "observers": None,
     }
     return Record("partition", line, payload)
 

@@ -127,6 +127,7 @@ def _partition(number: int, line: str, topic: str | None) -> Record:
         "offline": None,
         "elr": None,
         "last_known_elr": None,
+        "observers": None,
     }
     return Record("partition", number, payload)
 

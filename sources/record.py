@@ -11,7 +11,7 @@ topic              topic, topic_id, partition_count, replication_factor (header:
                    text), marked_for_deletion (bool)
 partition          topic, partition, leader (null when none), replicas, isr, adding, removing (both null when the tool
                    does not print them), offline (or null), elr, last_known_elr (eligible leaders outside of the
-                   ISR; null when not printed)
+                   ISR; null when not printed), observers (Confluent: replicas that never lead; null when not printed)
 assignment         topic, partition, replicas, log_dirs (or null), bare (bool: no heading says that it is current),
                    begun (bool: printed when a reassignment was started)
 reassignment       topic, partition, replicas, adding, removing: from ``--list`` or the Admin API

@@ -12,6 +12,7 @@ References
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from sources.record import Record, malformed
 from sources.text import ELISION, broker_ids, integer, lines_of, topic_fault
@@ -28,13 +29,13 @@ _OLDEST = re.compile(r"\b(topic|partition|leader|replicas|isr): ")
 _CONFIG_TOKEN = re.compile(r"\s*[^\s$`{|>#]\S*=\S*\s*")
 _AFTER_ISR = re.compile(r"\s*(?:Elr|LastKnownElr|Adding Replicas|Removing Replicas|Offline|Observers|LiveObservers):")
 _NOTHING = re.compile(r"^N/A$")
-# Eligible leaders that the broker does not know; Confluent garbles the end of such a line.
+# A list that the broker does not know; Confluent garbles the end of such a line.
 _NOT_KNOWN = "N/A"
 _CUT_LINE = re.compile(r"^\t+Topic: ?[A-Za-z0-9._-]+(\s+P\w*)?\s*$")
 # Below a line of the tool: the start of another line, which was cut off.
 _CUT_INSIDE = re.compile(r"\t*T(?:o(?:p(?:i(?:c:?)?)?)?)?\s*|Topic: ?[A-Za-z0-9._-]*(?:\s+\w*)?")
 _LISTS = ("Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Offline")
-_ELIGIBLE = ("Elr", "LastKnownElr")
+_MAYBE_UNKNOWN = ("Elr", "LastKnownElr", "Observers", "LiveObservers")
 _REQUIRED = ("Topic", "Partition", "Leader", "Replicas", "Isr")
 _NO_LEADER = frozenset({"none", "-1", "", "N/A"})
 
@@ -158,7 +159,7 @@ def _partition(index: int, line: str) -> Record:
         return _malformed(index, line, "two output lines are joined into one")
     partition, leader = integer(fields["Partition"]), integer(fields["Leader"])
     lists = {label: broker_ids(_NOTHING.sub("", fields.get(label, ""))) for label in _LISTS}
-    for label in _ELIGIBLE:
+    for label in _MAYBE_UNKNOWN:
         lists[label] = broker_ids("" if _is_unknown(fields, label) else fields[label])
     faults = [topic_fault(fields["Topic"])]
     if partition is None or partition < 0:
@@ -177,15 +178,22 @@ def _partition(index: int, line: str) -> Record:
         "adding": lists["Adding Replicas"],
         "removing": lists["Removing Replicas"],
         "offline": lists["Offline"] if "Offline" in fields else None,
-        "elr": _eligible(fields, lists, "Elr"),
-        "last_known_elr": _eligible(fields, lists, "LastKnownElr"),
+        "elr": _known(fields, lists, "Elr"),
+        "last_known_elr": _known(fields, lists, "LastKnownElr"),
+        "observers": _observers(fields, lists),
     }
     return Record("partition", index + 1, payload)
 
 
-def _eligible(fields: Mapping[str, str], lists: Mapping[str, list[int] | None], label: str) -> list[int] | None:
-    """Eligible leaders; None if the line has no such field or the broker does not know them."""
+def _known(fields: Mapping[str, str], lists: Mapping[str, list[int] | None], label: str) -> list[int] | None:
+    """A list of brokers; None if the line has no such field or the broker does not know it."""
     return None if _is_unknown(fields, label) else lists[label]
+
+
+def _observers(fields: Mapping[str, str], lists: Mapping[str, list[int] | None]) -> list[int] | None:
+    """Observers of both fields; ``LiveObservers`` leaves out those that are offline."""
+    printed = [ids for label in ("Observers", "LiveObservers") if (ids := _known(fields, lists, label)) is not None]
+    return list(dict.fromkeys(chain(*printed))) if printed else None
 
 
 def _is_unknown(fields: Mapping[str, str], label: str) -> bool:

@@ -21,7 +21,7 @@ UUID = "ac8bb53e-120e-444e-a357-b491a1281603"
 
 
 LISTED = "every=1,follower.replication.throttled.rate=9,log.dirs=/d,own=2,secret=s3cret"
-NONE = (None, None)
+NONE = (None, None, None)
 
 
 class Silent(kafka_admin.KafkaError):

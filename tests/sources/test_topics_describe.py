@@ -50,8 +50,25 @@ PARTITIONS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "offline and observers",
         "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tOffline: 2\tLiveObservers: 2",
-        {"offline": [2]},
+        {"offline": [2], "observers": [2]},
     ),
+    (
+        "observers, one of them not live",
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,3,2\tIsr: 1\tOffline: 3\tObservers: 3,2\tLiveObservers: 2",
+        {"offline": [3], "observers": [3, 2]},
+    ),
+    (
+        "only observers, and a move",
+        "Topic: t  Partition: 0  Leader: 1  Replicas: 1,2,3  Isr: 1 Adding Replicas: 3 Removing Replicas: Observers: 2",
+        {"adding": [3], "removing": [], "observers": [2]},
+    ),
+    ("no observers", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\tLiveObservers: ", {"observers": []}),
+    (
+        "observers that the broker does not know",
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\tOffline: \tLiveObservers: N/A",
+        {"observers": None},
+    ),
+    ("no field of observers", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1", {"observers": None}),
     ("nothing offline", "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\tOffline: ", {"offline": []}),
     (
         "eligible leaders",
@@ -164,6 +181,11 @@ FAULTS = [
     ("an elided list", "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,...\tIsr: 1", "Replicas '1,...'"),
     ("a negative partition", "Topic: t\tPartition: -1\tLeader: 1\tReplicas: 1\tIsr: 1", "Partition '-1'"),
     ("a leader by name", "Topic: t\tPartition: 0\tLeader: b1\tReplicas: 1\tIsr: 1", "Leader 'b1'"),
+    (
+        "observers by name",
+        "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tLiveObservers: b2",
+        "LiveObservers 'b2'",
+    ),
     (
         "a placeholder",
         "Topic: <topic>\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1",

@@ -41,6 +41,7 @@ def replicas(topic: str, number: int, brokers: list[int], **more: Any) -> list[d
             "in_sync": broker in isr,
             "is_adding": broker in more.get("adding", []),
             "is_removing": broker in more.get("removing", []),
+            "is_observer": broker in more["observers"] if "observers" in more else None,
             "log_dir": more.get("log_dir"),
             "size_bytes": None,
         }
@@ -52,11 +53,11 @@ def replicas(topic: str, number: int, brokers: list[int], **more: Any) -> list[d
 def silver(spark: SparkSession) -> Frames:
     """Six brokers and a partition of every sort."""
     placed = [
-        *replicas("orders", 0, [3, 1, 2], isr=[2, 3], log_dir="/d"),
+        *replicas("orders", 0, [3, 1, 2], isr=[2, 3], observers=[2, 1], log_dir="/d"),
         *replicas("orders", 1, [4, 9, 1], leader=[1], adding=[4], removing=[1]),
         *replicas("orders", 2, [9], leader=[], isr=[]),
         *replicas("orders", 3, [2, 1], isr=[]),
-        *replicas("orders.keep", 0, [1, 2]),
+        *replicas("orders.keep", 0, [1, 2], observers=[]),
         *replicas("my.orders", 0, [1, 2]),
     ]
     keys = sorted({(row["topic"], row["partition"]) for row in placed})
@@ -107,6 +108,7 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
     first = instance["orders", 0]
     assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [2, 3], ["/d"] * 3, 3)
     assert (instance["orders", 1].leader, list(instance["orders", 3].log_dirs)) == (1, ["any", "any"])
+    assert [instance[key].observers for key in shown] == [[1, 2], None, None, None, [], None]
     assert (first.size_bytes, first.in_bytes_per_s, first.out_bytes_per_s) == (7, 1, 2)
 
 

@@ -265,7 +265,7 @@ CASES = {
         [
             *(r for r in others(0) if r.payload.get("partition") != 1 or r.kind != "partition"),
             partition(0, [1, 2, 3], adding=[1], removing=[3]),
-            partition(1, [2, 3, 1]),
+            partition(1, [2, 3, 1], observers=[1]),
             # An earlier answer of a poll log: the last line of a file counts.
             reassignment(1, [2, 3, 1], adding=[3], removing=[]),
             reassignment(1, [2, 3, 1], adding=[2], removing=[1]),
@@ -609,6 +609,13 @@ def test_what_moves_is_read_from_either_tool(outcome: Outcome) -> None:
         (1, 2, True, False),
         (1, 1, False, True),
     }
+
+
+def test_observers_are_replicas_of_their_own_kind(outcome: Outcome) -> None:
+    """Each replica says whether it is an observer; without the field of the description it is unknown."""
+    rows = outcome.of("replicas", "in-flight")
+    flags = {(r["partition"], r["broker_id"]): r["is_observer"] for r in rows if r["partition"] in (0, 1)}
+    assert flags == {(0, 1): None, (0, 2): None, (0, 3): None, (1, 2): False, (1, 3): False, (1, 1): True}
 
 
 def test_a_listing_that_cannot_know_hides_no_move(outcome: Outcome) -> None:

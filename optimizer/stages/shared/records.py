@@ -12,7 +12,7 @@ _FIELDS = {
     "topic": "topic STRING, topic_id STRING, partition_count BIGINT, configs STRING, marked_for_deletion BOOLEAN",
     "partition": "topic STRING, partition BIGINT, leader BIGINT, replicas ARRAY<BIGINT>, isr ARRAY<BIGINT>, "
     "adding ARRAY<BIGINT>, removing ARRAY<BIGINT>, log_dirs ARRAY<STRING>, elr ARRAY<BIGINT>, "
-    "last_known_elr ARRAY<BIGINT>",
+    "last_known_elr ARRAY<BIGINT>, observers ARRAY<BIGINT>",
     "reassignment": "topic STRING, partition BIGINT, replicas ARRAY<BIGINT>, adding ARRAY<BIGINT>, "
     "removing ARRAY<BIGINT>",
     "log_dir": "broker_id BIGINT, log_dir STRING, error STRING, total_bytes STRING, is_cordoned BOOLEAN",

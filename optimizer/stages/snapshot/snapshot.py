@@ -6,7 +6,7 @@ The rules are in ``planning.policy``. Brokers are few, so the driver applies the
 from collections.abc import Iterable, Mapping
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError
@@ -136,9 +136,8 @@ def partition_facts(inputs: Frames) -> DataFrame:
             F.max(F.col("is_adding") | F.col("is_removing")).alias("in_flight"),
             F.array_sort(F.collect_list(entry)).alias("whole_list"),
             F.array_sort(F.collect_list(F.when(F.col("is_adding"), F.col("broker_id")))).alias("added"),
-            F.when(
-                F.max("in_elr").isNotNull(), F.array_sort(F.collect_list(F.when(F.col("in_elr"), F.col("broker_id"))))
-            ).alias("elr"),
+            _if_known("in_elr").alias("elr"),
+            _if_known("is_observer").alias("observers"),
         )
     )
     targets = {
@@ -150,6 +149,11 @@ def partition_facts(inputs: Frames) -> DataFrame:
     of_topics = inputs["topics"].select("cluster_id", "topic", *_TOPIC_COLUMNS)
     joined = gathered.withColumns(targets).join(inputs["partition_load"], RUN_PARTITION, "left")
     return joined.join(of_topics, ["cluster_id", "topic"], "left").select(*_FACTS, "configs")
+
+
+def _if_known(flag: str) -> Column:
+    """Brokers of the replicas with the flag, ascending; null if no replica of the partition has a value."""
+    return F.when(F.max(flag).isNotNull(), F.array_sort(F.collect_list(F.when(F.col(flag), F.col("broker_id")))))
 
 
 def decide_partitions(facts: DataFrame, hosts: Hosts, settings: Settings) -> DataFrame:

@@ -77,6 +77,7 @@ def replicas(placed: DataFrame, sizes: DataFrame) -> DataFrame:
         F.array_contains("removing", F.col("broker_id")).alias("is_removing"),
         F.get("log_dirs", F.col("position")).alias("log_dir"),
         F.array_contains("elr", F.col("broker_id")).alias("in_elr"),
+        F.array_contains("observers", F.col("broker_id")).alias("is_observer"),
     )
     is_path = F.expr(f"log_dir <> 'any' AND NOT {HAS_SCHEME}")
     planned = rows.withColumn("planned_dir", F.when(is_path, F.col("log_dir"))).drop("log_dir")
