@@ -16,21 +16,21 @@ from optimizer.windows_setting import DAYS, Window
 from tests.stages.tables import table
 
 START = datetime(2026, 1, 1)
-Sample = tuple[str, str | None, int | None, int | None, int | None, float]
+Sample = tuple[str, str | None, int | None, int | str | None, float | None, float]
 Rows = dict[str, list[Row]]
 
 
 def _samples(spark: SparkSession, cases: dict[str, list[Sample]]) -> DataFrame:
-    """Samples of (metric, topic, partition, broker_id, minutes or None, value); each case is a separate cluster.
+    """Samples of (metric, topic, partition, broker_id or instance, minutes or None, value); each case is a cluster.
 
     Each sample of a case is a line of a file of its own.
     """
-    rows = [
-        (case, "r", f"f{line}", line, *sample[:4], None if at is None else START + timedelta(minutes=at), sample[5])
-        for case, samples in cases.items()
-        for line, sample in enumerate(samples, start=1)
-        for at in [sample[4]]
-    ]
+    rows = []
+    for case, samples in cases.items():
+        for line, (*names, reporter, minutes, value) in enumerate(samples, start=1):
+            broker, instance = (None, reporter) if isinstance(reporter, str) else (reporter, None)
+            at = None if minutes is None else START + timedelta(minutes=minutes)
+            rows.append((case, "r", f"f{line}", line, *names, broker, at, value, instance))
     return table(spark, "bronze_metrics", rows)
 
 
@@ -216,7 +216,19 @@ def test_rates_in_the_windows_of_the_schedule(spark: SparkSession, windows: tupl
     """The percentile of the samples in each window, the largest of the windows; null without a sample in them."""
     cases = [(name, times, expected) for name, given, times, expected in IN_WINDOWS if given == windows]
     samples = [
-        (name, "r", "f", line, "in_bytes_per_s", "a", 0, None, datetime.fromisoformat(f"{at}+00:00"), float(value))
+        (
+            name,
+            "r",
+            "f",
+            line,
+            "in_bytes_per_s",
+            "a",
+            0,
+            None,
+            datetime.fromisoformat(f"{at}+00:00"),
+            float(value),
+            None,
+        )
         for name, times, _ in cases
         for line, (at, value) in enumerate(times.items())
     ]
