@@ -154,7 +154,7 @@ def _sums(rates: DataFrame) -> DataFrame:
 def _bucket(at: Column) -> Column:
     """The bucket of a time: each series counts steps from its first sample, because its samples have an offset.
 
-    A series that begins later begins at the next whole bucket: the broker that led before may have a sample in this one.
+    A series that begins later begins at the next whole bucket: in this one another broker may have led.
     """
     since_start = (F.col("first") - F.col("start")) / F.col("step")
     first = F.when(since_start < 1, F.lit(0)).otherwise(F.ceil(since_start))
@@ -164,7 +164,7 @@ def _bucket(at: Column) -> Column:
 
 
 def _running_sums(by_bucket: DataFrame) -> DataFrame:
-    """The sum over the series in each bucket with a sample: each adds its value where it begins, and subtracts it after."""
+    """The sum over the series in each bucket with a sample: a value is added at its begin, subtracted after its end."""
     at, since, no_time = F.col("bucket_observed_at"), F.col("bucket_since"), F.lit(None).cast("timestamp")
     fills = F.col("is_counter") | (at - since <= 2)
     begin = F.coalesce(F.when(fills, F.least(since + 1, at)), at, F.lit(0))
