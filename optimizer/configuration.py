@@ -15,6 +15,7 @@ from optimizer.settings import (
     ClusterInput,
     Emit,
     Execution,
+    InstanceBroker,
     Metrics,
     Policy,
     Quality,
@@ -57,6 +58,7 @@ _TYPES = {
 
 # Knobs with lists of tables: the class of a table, and an example.
 _TABLES: dict[str, tuple[type, str]] = {
+    "instances": (InstanceBroker, '{instance = "10.0.0.1:7071", broker = 1}'),
     "pins": (Pin, '{topics = "audit[.].*", racks = ["a"]}'),
     "replication_factors": (TopicFactor, '{topics = "audit[.].*", factor = 3}'),
     "windows": (Window, '{days = ["fri"], start = "22:00", end = "06:00", time_zone = "Europe/Dublin"}'),

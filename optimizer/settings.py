@@ -23,6 +23,19 @@ from optimizer.windows_setting import LEAST_MB_PER_S, MOST_MB_PER_S, Window, che
 
 
 @dataclass(frozen=True, kw_only=True)
+class InstanceBroker:
+    """The broker behind an instance in the metrics; the default -1 means that none was given, and is refused."""
+
+    instance: str = ""
+    broker: int = -1
+
+    def __post_init__(self) -> None:
+        if not self.instance or self.broker < 0:
+            remedy = 'give the label and the broker\'s id, such as {instance = "10.0.0.1:7071", broker = 1}'
+            refuse("instances", {"instance": self.instance, "broker": self.broker}, remedy)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterInput(ClusterPolicy):
     """The source of one cluster (absolute paths), and its own policy."""
 
@@ -34,9 +47,14 @@ class ClusterInput(ClusterPolicy):
     client_config: str = ""
     captured_at: str = ""
     kafka_version: str = ""
+    instances: tuple[InstanceBroker, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        names = [entry.instance for entry in self.instances]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            refuse(f"[[clusters]] {self.id!r} instances", repeated, "name each instance once, with its broker")
         if not is_folder_name(self.id):
             refuse("[[clusters]] id", self.id, NAME_RULE)
         if is_reserved(self.id):

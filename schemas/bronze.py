@@ -30,6 +30,9 @@ BRONZE_METRICS = Table(
         column("broker_id", "int", "broker that reported it; null if unknown", nullable=True),
         column("observed_at", "timestamp", "time of the sample; null for a scrape without a time", nullable=True),
         column("value", "double", "value, in the unit that the metric's name says", nullable=True),
+        column(
+            "instance", "string", "label that tells brokers apart if no broker is known; null without it", nullable=True
+        ),
     ),
     key=("source", "line", "metric"),
 )

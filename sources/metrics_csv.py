@@ -1,7 +1,7 @@
 """Tables of metrics (CSV or Parquet): the meaning and unit of each column. optimizer/stages/ingest reads the rows.
 
-A table has the columns ``topic``, ``partition``, optionally ``broker_id`` and ``observed_at``, and either one column
-per metric (wide: ``size_mb``, ``in_bytes_per_s``, ...) or the two columns ``metric`` and ``value`` (long).
+A table has the columns ``topic``, ``partition``, optionally ``broker_id``, ``instance`` and ``observed_at``, and either
+one column per metric (wide: ``size_mb``, ``in_bytes_per_s``, ...) or the two columns ``metric`` and ``value`` (long).
 """
 
 import re
@@ -34,6 +34,7 @@ _RATE_LIKE = re.compile(rf"(?:{UNIT_LIKE}_)?(?P<direction>in|out)(?:_rate)?(?:_{
 _TOPIC = ("topic", "topic_name")
 _PARTITION = ("partition", "partition_id")
 _BROKER = ("broker_id", "broker", "node_id")
+_INSTANCE = ("instance", "pod")  # by preference; both may be there
 _TIME = ("observed_at", "timestamp", "time", "ts")
 _METRIC = ("metric", "metric_name")
 _VALUE = ("value", "metric_value")
@@ -59,6 +60,7 @@ class Columns:
         The long form; both or neither.
     wide : tuple of (int, Measure)
         The wide form; empty in the long one.
+    instance : int or None
     """
 
     topic: int
@@ -68,6 +70,7 @@ class Columns:
     metric: int | None
     value: int | None
     wide: tuple[tuple[int, Measure], ...]
+    instance: int | None = None
 
 
 def _names() -> Iterator[tuple[str, Measure]]:
@@ -158,7 +161,8 @@ def map_columns(header: Sequence[str]) -> Columns:
     twice = sorted({m for m in measured if measured.count(m) > 1})
     if twice:
         raise InputError(f"the columns {names} contain {twice} twice: keep one column for each")
-    return Columns(topic, partition, _find(names, _BROKER), _find(names, _TIME), metric, value, wide)
+    instance = next((names.index(name) for name in _INSTANCE if name in names), None)
+    return Columns(topic, partition, _find(names, _BROKER), _find(names, _TIME), metric, value, wide, instance)
 
 
 def _find(names: Sequence[str], synonyms: Sequence[str]) -> int | None:

@@ -23,7 +23,7 @@ config             entity_type (topics, brokers, cluster), entity_name, name, va
 capacity           broker_id (-1: every broker without its own entry), log_dir (or null), disk_bytes,
                    in_bytes_per_s, out_bytes_per_s, as_written (the numbers as the file has them, with their units, or
                    null), doubt (why a number is probably in another unit, or null)
-metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value
+metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value, instance (or null)
 partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): from a table of loads
 consumer_group     group, protocol (classic, consumer, or null), state, assignor, coordinator_id, members (a number),
                    epoch (of the group; null in the classic protocol): each null when the source does not print it;

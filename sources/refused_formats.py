@@ -147,6 +147,21 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
         ),
     ),
     _OFFSETS,
+    (
+        r'"metric"\s*:\s*\{|^\{[^}\n]*__name__="|^[\w:]*\{[^}\n]*\} =>(?: |$)',
+        Refusal(
+            "an export of Prometheus or VictoriaMetrics without values of a Kafka metric in bytes",
+            "export kafka_log_Log_Size and the counters of kafka_server_BrokerTopicMetrics with names and values: a "
+            "query that computes (sum, rate) removes the names",
+        ),
+    ),
+    (
+        r"\A(?:[^,\n]{0,249},){0,9}kafka_\w+,",
+        Refusal(
+            "values of metrics without a header, such as VictoriaMetrics' CSV export",
+            "export with /api/v1/export instead, which names each value",
+        ),
+    ),
     (r"^# (?:HELP|TYPE) \w+ |^[a-z_:]+\{[^}\n]*\} [-+0-9.eE]+(?: \d+)?$", _NO_BYTES),
     (
         r"-----BEGIN [A-Z ]+-----",

@@ -39,6 +39,11 @@ def test_default_file_says_what_the_code_defaults_to() -> None:
         assert set(DEFAULTS[section]) == set(getattr(known, section).__dataclass_fields__)
 
 
+def with_instances(*tables: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with instances of cluster c."""
+    return {"clusters": [{"id": "c", "input": "x", "instances": [*tables]}]}
+
+
 def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
     """A schedule with one window, some of its knobs replaced."""
     whole = {"days": ["fri", "sun"], "start": "22:00", "end": "06:00", "time_zone": "Europe/Dublin"}
@@ -132,6 +137,16 @@ def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
         (
             {"policy": {"replication_factors": 3}},
             r"replication_factors = 3: expected tables like {topics = .*factor = 3}",
+        ),
+        (
+            with_instances({"instance": "x"}),
+            r"instances = {'instance': 'x', 'broker': -1} is not usable: give the label",
+        ),
+        (with_instances({"broker": 1}), r"instances = {'instance': '', 'broker': 1} is not usable: give the label"),
+        (with_instances({"instance": "x", "broker": "1"}), r"instances broker = '1': expected a whole number"),
+        (
+            with_instances({"instance": "x", "broker": 1}, {"instance": "x", "broker": 2}),
+            r"'c' instances = \['x'\] is not usable: name each instance once",
         ),
         ({"policy": {"replication_factors": [{"factor": 3}]}}, "regular expression for the topics' whole names"),
         ({"policy": {"replication_factors": [{"topics": "(", "factor": 3}]}}, r"'\(' is not a regular expression"),

@@ -16,6 +16,11 @@ HEADERS = [
     ("\ufeffTopic;Partition;Size MB", Columns(0, 1, None, None, None, None, ((2, Measure("size_bytes", 10**6)),))),
     ('"topic"\t"partition"\tbroker\tts\tmetric\tvalue', Columns(0, 1, 2, 3, 4, 5, ())),
     (
+        "pod,topic,partition,Instance,size_gb",
+        Columns(1, 2, None, None, None, None, ((4, Measure("size_bytes", 10**9)),), 3),
+    ),
+    ("pod,topic,partition,size_gb", Columns(1, 2, None, None, None, None, ((3, Measure("size_bytes", 10**9)),), 0)),
+    (
         "topic_name,partition,bytes-in-per-sec,note",
         Columns(0, 1, None, None, None, None, ((2, Measure("in_bytes_per_s", 1)),)),
     ),

@@ -161,11 +161,11 @@ def test_no_files_give_no_rows(spark: SparkSession) -> None:
 def test_records_of_an_exposition(spark: SparkSession, at: str | None) -> None:
     """Records of kind metric become samples; other kinds are left out."""
     fields = {"metric": "size_bytes", "topic": "a", "partition": 1, "broker_id": None, "observed_at": at, "value": 2.0}
-    payload = json.dumps(fields)
+    payload = json.dumps({**fields, "instance": "x"})
     records = spark.createDataFrame(
         [("c", "r", "p.txt", 4, "metric", payload), ("c", "r", "p.txt", 5, "malformed", "{}")],
         "cluster_id string, run_id string, source string, line int, kind string, payload string",
     )
     (row,) = from_records(records).collect()
     expected = datetime(2026, 1, 1, 0, 0, 0, 500_000) if at else None
-    assert tuple(row) == ("c", "r", "p.txt", 4, "size_bytes", "a", 1, None, expected, 2.0)
+    assert tuple(row) == ("c", "r", "p.txt", 4, "size_bytes", "a", 1, None, expected, 2.0, "x")

@@ -1,5 +1,6 @@
 """Samples -> loads of partitions, and the names of topics."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -9,28 +10,28 @@ from pyspark.sql import functions as F
 
 from optimizer import windows_setting
 from optimizer.errors import ConfigError
-from optimizer.settings import Metrics
+from optimizer.settings import ClusterInput, InstanceBroker, Metrics
 from optimizer.stages.validate.metric_rates import loads_in_window
-from optimizer.stages.validate.metric_topics import resolve_topics
+from optimizer.stages.validate.metric_topics import resolve_topics, with_brokers
 from optimizer.windows_setting import DAYS, Window
 from tests.stages.tables import table
 
 START = datetime(2026, 1, 1)
-Sample = tuple[str, str | None, int | None, int | None, int | None, float]
+Sample = tuple[str, str | None, int | None, int | str | None, float | None, float]
 Rows = dict[str, list[Row]]
 
 
 def _samples(spark: SparkSession, cases: dict[str, list[Sample]]) -> DataFrame:
-    """Samples of (metric, topic, partition, broker_id, minutes or None, value); each case is a separate cluster.
+    """Samples of (metric, topic, partition, broker_id or instance, minutes or None, value); each case is a cluster.
 
     Each sample of a case is a line of a file of its own.
     """
-    rows = [
-        (case, "r", f"f{line}", line, *sample[:4], None if at is None else START + timedelta(minutes=at), sample[5])
-        for case, samples in cases.items()
-        for line, sample in enumerate(samples, start=1)
-        for at in [sample[4]]
-    ]
+    rows = []
+    for case, samples in cases.items():
+        for line, (*names, reporter, minutes, value) in enumerate(samples, start=1):
+            broker, instance = (None, reporter) if isinstance(reporter, str) else (reporter, None)
+            at = None if minutes is None else START + timedelta(minutes=minutes)
+            rows.append((case, "r", f"f{line}", line, *names, broker, at, value, instance))
     return table(spark, "bronze_metrics", rows)
 
 
@@ -63,6 +64,14 @@ RATES: list[tuple[str, list[Sample], tuple[int | None, ...] | None]] = [
     (
         "counters of two brokers are two series",
         [("in_bytes_total", "a", 0, b, m, v) for b, m, v in ((1, 0, 0.0), (2, 0, 9e9), (1, 1, 60.0), (2, 1, 9e9))],
+        (None, 1, None, 1),
+    ),
+    (
+        "counters of two instances are two series",
+        [
+            ("in_bytes_total", "a", 0, b, m, v)
+            for b, m, v in (("x", 0, 0.0), ("y", 0, 9e9), ("x", 1, 60.0), ("y", 1, 9e9))
+        ],
         (None, 1, None, 1),
     ),
     ("one sample of a counter gives no rate", [("in_bytes_total", "a", 0, 1, 0, 600.0)], None),
@@ -104,6 +113,80 @@ TOPIC_RATES: list[tuple[str, list[Sample], tuple[int | None, ...]]] = [
         (5, None, 2),
     ),
 ]
+
+
+def _gauge(reporter: int | str, minutes: Iterable[float], value: float) -> list[Sample]:
+    return [("in_bytes_per_s", "a", None, reporter, minute, value) for minute in minutes]
+
+
+def _counter(reporter: int | str, minutes: Iterable[float], value: float, start: float = 0) -> list[Sample]:
+    return [("in_bytes_total", "a", None, reporter, minute, start + 60 * value * minute) for minute in minutes]
+
+
+FORMS = (("gauges", _gauge, 0), ("counters", _counter, 1))
+# The rate of a topic: the same at percentile 1 and 100, and the number of its times.
+SUMS: list[tuple[str, list[Sample], tuple[int, int]]] = [
+    *(
+        (f"{name} of {len(reporters)} reporters at the same times", rows, (10 * len(reporters), 6 - first))
+        for name, form, first in FORMS
+        for reporters in ((1, 2), ("x", "y", "z"))
+        for rows in [[row for reporter in reporters for row in form(reporter, range(6), 10)]]
+    ),
+    *(
+        (f"{name} with an offset for each broker", rows, (40, 6 - first))
+        for name, form, first in FORMS
+        for rows in [
+            [row for offset in (0, 1, 4, 9) for row in form(offset, [minute + offset / 10 for minute in range(6)], 10)]
+        ]
+    ),
+    *(
+        (f"{name} that are a little early or late", form(1, range(21), 10) + form(2, late, 10), (20, 21 - first))
+        for name, form, first in FORMS
+        for late in [[minute + (minute * 7 % 5 - 2) / 50 for minute in range(21)]]
+    ),
+    ("gauges and a new leader", _gauge(1, range(11), 100) + _gauge(2, range(11, 21), 100), (100, 21)),
+    ("counters and a new leader", _counter("x", range(11), 100) + _counter("y", range(10, 21), 100, 7e9), (100, 20)),
+    (
+        "gauges with an offset and a new leader",
+        _gauge(1, range(11), 100) + _gauge(2, [minute + 0.3 for minute in range(10, 20)], 100),
+        (100, 21),
+    ),
+    (
+        "the leader is away for five samples",
+        _gauge(1, [*range(6), *range(11, 21)], 100) + _gauge(2, range(6, 11), 100),
+        (100, 21),
+    ),
+    ("a gauge misses one scrape", _gauge(1, range(21), 10) + _gauge(2, {*range(21)} - {7}, 10), (20, 21)),
+    (
+        "a counter misses three scrapes",
+        _counter(1, range(21), 10) + _counter(2, {*range(21)} - {7, 8, 9}, 10),
+        (20, 20),
+    ),
+    ("one sample of each broker", _gauge(1, [0], 5) + _gauge(2, [0.2], 7), (12, 1)),
+    ("instances without a time", [("in_bytes_per_s", "a", None, b, None, 5.0) for b in ("x", "y", "x")], (10, 1)),
+    (
+        "a broker without a time counts at every time",
+        [("in_bytes_per_s", "a", None, 1, None, 5.0), *_gauge(2, range(3), 7)],
+        (12, 3),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def sums(spark: SparkSession) -> dict[int, Rows]:
+    """Loads of the cases of ``SUMS`` at percentiles 1 and 100."""
+    samples = _samples(spark, {name: samples for name, samples, _ in SUMS})
+    percentiles = (1, 100)
+    return {p: _by_case(loads_in_window(samples, Metrics(rate_percentile=p)).collect()) for p in percentiles}
+
+
+@pytest.mark.parametrize(("name", "expected"), [(name, expected) for name, _, expected in SUMS])
+def test_the_rate_of_a_topic_is_the_sum_at_each_time(
+    sums: dict[int, Rows], name: str, expected: tuple[int, int]
+) -> None:
+    """Every time counts every broker that has the series once, whatever the moment of its samples."""
+    for percentile, rows in sums.items():
+        assert [(row.in_bytes_per_s, row.samples) for row in rows[name]] == [expected], percentile
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +299,19 @@ def test_rates_in_the_windows_of_the_schedule(spark: SparkSession, windows: tupl
     """The percentile of the samples in each window, the largest of the windows; null without a sample in them."""
     cases = [(name, times, expected) for name, given, times, expected in IN_WINDOWS if given == windows]
     samples = [
-        (name, "r", "f", line, "in_bytes_per_s", "a", 0, None, datetime.fromisoformat(f"{at}+00:00"), float(value))
+        (
+            name,
+            "r",
+            "f",
+            line,
+            "in_bytes_per_s",
+            "a",
+            0,
+            None,
+            datetime.fromisoformat(f"{at}+00:00"),
+            float(value),
+            None,
+        )
         for name, times, _ in cases
         for line, (at, value) in enumerate(times.items())
     ]
@@ -269,11 +364,27 @@ def test_the_order_of_samples_does_not_matter(spark: SparkSession) -> None:
     """The same samples in another order and other tasks give the same loads."""
     metrics = ("in_bytes_total", "out_bytes_per_s", "size_bytes")
     samples: list[Sample] = [(m, "a", i % 3, 1, i, float(i * i % 17)) for i in range(60) for m in metrics]
+    samples += [("in_bytes_per_s", "a", None, i % 3, i / 7, i * 0.1) for i in range(60)]
     once = loads_in_window(_samples(spark, {"c": samples}), Metrics())
     again = loads_in_window(_samples(spark, {"c": samples[::-1]}).repartition(7), Metrics())
     rows = sorted(map(tuple, once.collect()))
     assert rows == sorted(map(tuple, again.collect()))
-    assert len(rows) == 3
+    assert len(rows) == 4
+
+
+def test_the_broker_of_an_instance(spark: SparkSession) -> None:
+    """The table of a cluster gives its instances a broker, over that in the metrics; other clusters keep theirs."""
+    table_of_c = (InstanceBroker(instance="x", broker=3), InstanceBroker(instance="y", broker=3))
+    clusters = (ClusterInput(id="c", input="i", instances=table_of_c), ClusterInput(id="d", input="i"))
+    samples = _samples(spark, {name: [("size_bytes", "a", 0, r, 0, 1.0) for r in ("x", "y", "z", 7)] for name in "cd"})
+    same = samples.where("broker_id = 7").withColumns({"line": F.lit(9), "instance": F.lit("x")})
+    rows = with_brokers(samples.unionByName(same), clusters).collect()
+    expected = {
+        "c": [(1, 3), (2, 3), (3, None), (4, 7), (9, 3)],
+        "d": [(1, None), (2, None), (3, None), (4, 7), (9, 7)],
+    }
+    assert {name: sorted((r.line, r.broker_id) for r in rows if r.cluster_id == name) for name in "cd"} == expected
+    assert with_brokers(samples, clusters[1:]) is samples
 
 
 TOPICS = ["foo.bar", "foo_bar", "x.y_z", "x_y.z", "only.dots", "plain"]

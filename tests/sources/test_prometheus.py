@@ -61,7 +61,99 @@ def test_a_line_becomes_a_metric(line: str, expected: tuple[object, ...]) -> Non
     (record,) = prometheus.parse(text)
     assert prometheus.recognises(text)
     assert (record.kind, record.line) == ("metric", 3)
-    assert tuple(record.payload.values()) == expected
+    assert tuple(record.payload.values())[:6] == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "broker_id", "instance"),
+    [
+        ('instance="10.0.0.1:7071"', None, "10.0.0.1:7071"),
+        ('instance="10.0.0.1:7071",pod="kafka-3"', 3, "10.0.0.1:7071"),
+        ('instance="10.0.0.1:7071",broker_id="7"', 7, "10.0.0.1:7071"),
+        ('pod="kafka-x7f",host="h"', None, "kafka-x7f"),
+        ('host="kafka-3"', None, "kafka-3"),
+        ('instance="",job="kafka"', None, None),
+    ],
+)
+def test_the_labels_that_tell_brokers_apart(labels: str, broker_id: int | None, instance: str | None) -> None:
+    """The broker's id has its own labels; instance, pod and host only tell brokers apart."""
+    (record,) = prometheus.parse(f'kafka_log_log_size{{{labels},topic="a",partition="0"}} 1')
+    assert (record.payload["broker_id"], record.payload["instance"]) == (broker_id, instance)
+
+
+SIZE = '"__name__":"kafka_log_log_size","instance":"b","partition":"0"'
+TOPIC = r'"topic":"o\"x"'
+API = '{"status":"success","data":{"resultType":"%s","result":[{"metric":{%s,%s},%s},{"metric":{"topic":"a"}}]}}'
+LABELS = r'instance="b", partition="0", topic="o\"x"'
+EXPORTS = {
+    "query instant": f"kafka_log_log_size{{{LABELS}}} => 1.5e+09 @[1790000000.5]",
+    "query range": f"kafka_log_log_size{{{LABELS}}} =>\n1500000000 @[1790000000.5]\nup{{}} =>\n1 @[1]",
+    "tsdb dump": f'{{__name__="kafka_log_log_size", {LABELS}}} 1.5e+09 1790000000500',
+    "labels before the name": f'{{A="}}", __name__="kafka_log_log_size", {LABELS}}} 1.5e9 1790000000500',
+    "an ended series": f'{{__name__="kafka_log_log_size", {LABELS}}} 1.5e+09 1790000000500\n'
+    f'{{__name__="kafka_log_log_size", {LABELS}}} NaN 1790000060500',
+    "VictoriaMetrics": '{"metric":{"__name__":"up"},"values":[1],"timestamps":[1]}\n'
+    f'{{"metric":{{{SIZE},{TOPIC}}},"values":[1500000000,null],"timestamps":[1790000000500,1790000060500]}}',
+    "API, vector": API % ("vector", SIZE, TOPIC, '"value":[1790000000.5,"1.5e9"]'),
+    "API, matrix": API % ("matrix", SIZE, TOPIC, '"values":[[1790000000.5,"1.5e9"],[1790000060,"NaN"]]'),
+    "promtool -o json": f'[\n  {{\n "metric": {{{SIZE},{TOPIC}}},\n "value": [1790000000.5,"1500000000"]}}\n]',
+}
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("name", EXPORTS)
+def test_exports_of_prometheus_and_victoriametrics(name: str, end: str) -> None:
+    """Each form of an exported series gives the sample that the text exposition gives."""
+    (record,) = parse_any(EXPORTS[name] + end, name="x")
+    assert tuple(record.payload.values()) == ("size_bytes", 'o"x', 0, None, "2026-09-21T14:13:20.500Z", 1.5e9, "b")
+
+
+def test_each_series_of_an_export_has_its_own_samples() -> None:
+    """The lines of a range belong to the series before them, and a line of JSON has several samples."""
+    series = 'kafka_server_brokertopicmetrics_bytesin_total{instance="%s", topic="o"} =>\n10 @[%d]\n20 @[%d]\n'
+    line = '{"metric":{"__name__":"kafka_server_brokertopicmetrics_bytesin_total","instance":"%s","topic":"o"},%s\n'
+    ranges = series % ("b", 60, 120) + series % ("c", 60, 120)
+    lines = "".join(line % (name, '"values":[10,20],"timestamps":[60000,120000]}') for name in "bc")
+    for text in (ranges, lines):
+        payloads = [record.payload for record in parse_any(text, name="x")]
+        assert [(p["instance"], p["observed_at"][14:19], p["value"]) for p in payloads] == [
+            (name, at, value) for name in "bc" for at, value in (("01:00", 10.0), ("02:00", 20.0))
+        ]
+
+
+NOT_USABLE = [
+    ('{"metric":{"__name__":"kafka_log_log_size","topic":"a","partition":"0"},"values":[7],"times', "cut off"),
+    ('{"metric":{"__name__":"kafka_log_log_size"},"values":[7],"timestamps":[1,2]}', "do not fit its times"),
+    ('{"metric":{"__name__":"kafka_log_log_size"},"values":7}', "do not fit its times"),
+    ('{topic="o"} => 5 @[1790000000]', "an export of Prometheus"),
+    (API % ("vector", '"topic":"o"', '"a":"b"', '"value":[1790000000,"1"]'), "an export of Prometheus"),
+    ('{"metric":{"__name__":"kafka_topic_partition_current_offset"},"values":[7],"timestamps":[1]}', "an export of"),
+    ('{__name__="kafka_log_log_size", partition="0", topic="o"}', "an export of Prometheus"),
+    ("kafka_log_log_size,o,0,5,1790000000", "VictoriaMetrics' CSV export"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), NOT_USABLE)
+def test_an_export_without_usable_samples_is_named(text: str, reason: str) -> None:
+    """It is one unreadable file, named for what it is."""
+    (record,) = parse_any(text + "\n", name="x")
+    assert record.payload["rule"] == UNREADABLE_FILE
+    assert reason in record.payload["reason"]
+
+
+@pytest.mark.parametrize(
+    "labels", ['partition="3, is-future=true"', 'partition="3,is-future=true"', 'partition="3",is_future="true"']
+)
+def test_sizes_of_future_replicas_are_named_and_not_used(labels: str) -> None:
+    """They are one warning with their number, also in a file without any other size."""
+    future = f'kafka_log_log_size{{broker_id="2",topic="a",{labels}}} 9\n' * 2
+    current = 'kafka_log_log_size{topic="a",partition="3",is_future="false"} 7\n'
+    for text, values in ((future, []), (current + future, [7.0])):
+        records = parse_any(text, name="x")
+        assert [r.payload["value"] for r in records if r.kind == "metric"] == values
+        (warning,) = [r.payload for r in records if r.kind == "malformed"]
+        assert (warning["severity"], warning["rule"]) == ("warning", UNREADABLE_FILE)
+        assert "2 samples with is-future=true, such as a-3" in warning["reason"]
 
 
 REFUSED = [
@@ -204,6 +296,17 @@ def test_other_texts_are_not_recognised(text: str) -> None:
 def test_no_text_raises(text: str) -> None:
     """Any text gives records of known kinds."""
     assert {r.kind for r in prometheus.parse("kafka_log_log_size" + text)} <= set(KINDS)
+
+
+@given(st.text(alphabet='{}[]",: metricvalusp017=>@\n', max_size=100))
+def test_no_export_raises(text: str) -> None:
+    """Any text after the start of a series gives records of known kinds."""
+    for start in (
+        '{"metric":{"__name__":"kafka_log_log_size"}',
+        '{__name__="kafka_log_log_size"',
+        "kafka_log_log_size{} =>\n",
+    ):
+        assert {r.kind for r in prometheus.parse(start + text)} <= set(KINDS)
 
 
 @given(st.text(min_size=1, max_size=20), st.integers(0, 2**31 - 1), st.floats(0, 1e15))

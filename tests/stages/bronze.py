@@ -111,7 +111,7 @@ def metrics(
 ) -> DataFrame:
     """Rows of bronze_metrics of run r1: cluster, topic, partition (None for the topic), bytes in per second."""
     full = [
-        (c, "r1", "m.csv", line, "in_bytes_per_s", topic, number, None, observed_at, value)
+        (c, "r1", "m.csv", line, "in_bytes_per_s", topic, number, None, observed_at, value, None)
         for line, (c, topic, number, value) in enumerate(rows, start=2)
     ]
     return table(spark, "bronze_metrics", full)

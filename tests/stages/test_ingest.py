@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from optimizer.declared import NAMES, WRITERS
 from optimizer.errors import ConfigError, InputError, Unreadable
-from optimizer.settings import ClusterInput, Policy, Quality, Settings, Storage
+from optimizer.settings import ClusterInput, InstanceBroker, Policy, Quality, Settings, Storage
 from optimizer.stages.ingest import ingest, listing
 from optimizer.stages.runner import STAGES, run_stage
 from optimizer.stages.snapshot import snapshot
@@ -243,6 +243,33 @@ def test_names_that_no_source_knows_are_refused_at_once(
     assert {name: type(error) for name, error in refused.items()} == ({"c": ConfigError} if message else {})
     assert all(re.search(message or "", str(error)) for error in refused.values())
     assert gate(torn, run) == {}
+
+
+@pytest.mark.parametrize(
+    ("instances", "message"),
+    [
+        ({"x": 1, "y": 2}, None),
+        (
+            {"x": 1, "z": 2},
+            r"instances names \['z'\], which cluster c does not have; known are \['x', 'y'\]: write each",
+        ),
+        ({"x": 7}, r"instances names brokers \[7\], which cluster c does not have; known are \[1, 2\]: write each"),
+    ],
+)
+def test_unknown_instances_are_refused_at_once(
+    whole_and_torn: tuple[Run, Frames, Frames], instances: dict[str, int], message: str | None
+) -> None:
+    """The table of instances may name only instances of the metrics, in texts or tables, and brokers of the cluster."""
+    run, whole, torn = whole_and_torn
+    listed = tuple(InstanceBroker(instance=name, broker=broker) for name, broker in instances.items())
+    clusters = (replace(run.settings.clusters[0], instances=listed),)
+    run = replace(run, settings=replace(run.settings, clusters=clusters))
+    sample = {"kind": F.lit("metric"), "payload": F.lit('{"instance":"y"}')}
+    records, metrics = whole["bronze_records"], whole["bronze_metrics"].withColumn("instance", F.lit("x"))
+    frames = {"bronze_metrics": metrics, "bronze_records": records.union(records.limit(1).withColumns(sample))}
+    refused = ingest.gate(frames, run)
+    assert [bool(re.search(message or "", str(error))) for error in refused.values()] == ([True] if message else [])
+    assert ingest.gate({**torn, "bronze_metrics": metrics}, run) == {}
 
 
 @pytest.mark.parametrize("make", [False, True])

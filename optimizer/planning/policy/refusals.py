@@ -1,6 +1,6 @@
 """Why no plan can meet the policy of a cluster: the error that refuses it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -8,6 +8,7 @@ import pandas as pd
 
 from optimizer.cluster_policy import BROKER_LISTS, DRAIN, ClusterPolicy
 from optimizer.errors import ConfigError
+from optimizer.settings import InstanceBroker
 
 _Name = TypeVar("_Name", int, str)
 
@@ -29,6 +30,19 @@ def known_of(brokers: pd.DataFrame) -> Known:
 def names_any(policy: ClusterPolicy) -> bool:
     """Whether the policy of a cluster names a broker or a rack."""
     return bool(policy.pins or any(map(policy.brokers, BROKER_LISTS)))
+
+
+def unknown_instances(
+    cluster_id: str, known: Known, table: Sequence[InstanceBroker], exported: Sequence[str]
+) -> ConfigError | None:
+    """The error about instances that no metric has, and brokers that the cluster lacks."""
+    names, brokers = tuple(entry.instance for entry in table), tuple(entry.broker for entry in table)
+    problems = [
+        *_unknown("instances", names, tuple(exported), cluster_id),
+        *_unknown("instances", brokers, known.brokers, cluster_id, kind="brokers "),
+    ]
+    remedy = "write each instance as the metrics name it, with the id of a broker of the cluster"
+    return ConfigError(*(f"{problem}: {remedy}" for problem in problems)) if problems else None
 
 
 def unknown_names(cluster_id: str, known: Known, policy: ClusterPolicy) -> ConfigError | None:

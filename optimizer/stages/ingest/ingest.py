@@ -20,12 +20,12 @@ from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
 from optimizer.inputs import empty_folder, folder_remedy, missing_folder
-from optimizer.planning.policy.refusals import names_any, unknown_names
+from optimizer.planning.policy.refusals import names_any, unknown_instances, unknown_names
 from optimizer.settings import ClusterInput
 from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
 from optimizer.stages.ingest.metric_files import HEAD_LINES, literal_path, read_metrics
 from optimizer.stages.ingest.texts import parse_texts, report_hidden, report_unopened
-from optimizer.stages.shared.known_names import known_of_records
+from optimizer.stages.shared.known_names import known_instances, known_of_records
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
@@ -78,13 +78,17 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 
 def gate(frames: Frames, run: Run) -> Refusals:
-    """Clusters with a policy that names unknown brokers or racks; the snapshot would find this only minutes later."""
+    """Clusters whose settings name unknown brokers, racks or instances; later stages would find this minutes later."""
     policies = run.settings.cluster_policies()
-    if not any(map(names_any, policies.values())):
+    tables = {cluster.id: cluster.instances for cluster in run.settings.clusters if cluster.instances}
+    if not tables and not any(map(names_any, policies.values())):
         return {}
     known = known_of_records(frames["bronze_records"])
+    exported = known_instances(frames) if tables else {}
     refusals = {
-        cluster_id: unknown_names(cluster_id, names, policies[cluster_id]) for cluster_id, names in known.items()
+        cluster_id: unknown_names(cluster_id, names, policies[cluster_id])
+        or unknown_instances(cluster_id, names, tables.get(cluster_id, ()), exported.get(cluster_id, ()))
+        for cluster_id, names in known.items()
     }
     return {cluster_id: error for cluster_id, error in refusals.items() if error}
 

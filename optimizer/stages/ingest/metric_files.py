@@ -29,6 +29,7 @@ _PATTERN = re.compile(r"([\[\]{}*?\\])")
 _BOM = "\ufeff"
 _MEASURED = (
     "source string, line long, payload string, topic string, partition int, broker_id int, observed_at timestamp, "
+    "instance string, "
     "slots array<struct<metric: string, value: double>>, "
     "problems array<struct<rule: string, severity: string, reason: string, remedy: string>>, is_located boolean"
 )
@@ -187,6 +188,7 @@ def _measure(rows: DataFrame, columns: metrics_csv.Columns) -> DataFrame:
     return rows.select(
         *("source", "line", "payload"),
         *(column.alias(name) for name, column in typed_location(location).items()),
+        text(columns.instance).alias("instance"),
         values.alias("slots"),
         F.concat(wrong_location, wrong_value).alias("problems"),
         (F.size(wrong_location) == 0).alias("is_located"),

@@ -1,4 +1,6 @@
-"""The brokers and racks that the records of ingest name."""
+"""The brokers, racks and instances that the tables of ingest name."""
+
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -28,3 +30,12 @@ def known_of_records(records: DataFrame) -> dict[str, Known]:
     rows = named.groupBy("cluster_id").agg(*sets).orderBy("cluster_id").collect()
     known = {row.cluster_id: Known(tuple(row.broker_id), tuple(row.rack)) for row in rows}
     return {cluster_id: names for cluster_id, names in known.items() if cluster_id not in left_out}
+
+
+def known_instances(frames: Mapping[str, DataFrame]) -> dict[str, tuple[str, ...]]:
+    """The instances in the metrics of each cluster, ascending."""
+    of_records = frames["bronze_records"].where("kind = 'metric'")
+    instance = F.get_json_object("payload", "$.instance").alias("instance")
+    both = of_records.select("cluster_id", instance).union(frames["bronze_metrics"].select("cluster_id", "instance"))
+    rows = both.groupBy("cluster_id").agg(F.array_sort(F.collect_set("instance")).alias("names")).collect()
+    return {row.cluster_id: tuple(row.names) for row in rows}

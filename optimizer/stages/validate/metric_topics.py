@@ -1,19 +1,34 @@
-"""Finds the topic of each metric sample: some exporters print '.' as '_', as old Kafka metrics did."""
+"""Finds the topic and the broker of each metric sample: some exporters print '.' as '_', as old Kafka metrics did."""
+
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.settings import ClusterInput
 from optimizer.stages.shared.sql_words import plural
 from schemas import bronze
 from schemas.keys import CLUSTER_RUN
-from schemas.spark import conform
+from schemas.spark import conform, small_frame
 
 
 def from_records(records: DataFrame) -> DataFrame:
     """Samples of a text exposition: bronze_records of kind ``metric`` as bronze_metrics."""
-    payload = "metric string, topic string, partition int, broker_id int, observed_at timestamp, value double"
-    parsed = records.where(F.col("kind") == "metric").withColumn("p", F.from_json("payload", payload))
+    fields = "topic string, partition int, broker_id int, observed_at timestamp, value double, instance string"
+    parsed = records.where(F.col("kind") == "metric").withColumn(
+        "p", F.from_json("payload", f"metric string, {fields}")
+    )
     return conform(parsed.select(*CLUSTER_RUN, "source", "line", "p.*"), bronze.BRONZE_METRICS)
+
+
+def with_brokers(bronze_metrics: DataFrame, clusters: Sequence[ClusterInput]) -> DataFrame:
+    """The samples; those of an instance in its cluster's ``instances`` have the broker that is given there."""
+    given = [(cluster.id, entry.instance, entry.broker) for cluster in clusters for entry in cluster.instances]
+    if not given:
+        return bronze_metrics
+    brokers = small_frame(bronze_metrics.sparkSession, given, "cluster_id string, instance string, given int")
+    joined = bronze_metrics.join(F.broadcast(brokers), ["cluster_id", "instance"], "left")
+    return conform(joined.withColumn("broker_id", F.coalesce("given", "broker_id")), bronze.BRONZE_METRICS)
 
 
 def resolve_topics(bronze_metrics: DataFrame, topics: DataFrame) -> tuple[DataFrame, DataFrame]:

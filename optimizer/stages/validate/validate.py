@@ -21,7 +21,7 @@ from optimizer.stages.validate.input_findings import input_findings
 from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.measures import Counted, measured
 from optimizer.stages.validate.metric_rates import loads_in_window
-from optimizer.stages.validate.metric_topics import from_records, resolve_topics
+from optimizer.stages.validate.metric_topics import from_records, resolve_topics, with_brokers
 from optimizer.stages.validate.quality_pages import pages
 from optimizer.stages.validate.refusal import refusals
 from optimizer.stages.validate.rule import quarantined
@@ -204,7 +204,8 @@ def _hosts(records: DataFrame, placed: DataFrame, configs: DataFrame, settings: 
 def _measures(bronze_metrics: DataFrame, records: DataFrame, placed: DataFrame, settings: Settings) -> _Measures:
     """Rates from the samples of metric files and text expositions."""
     topics = placed.select("cluster_id", "run_id", "topic").distinct()
-    named, ambiguous = resolve_topics(bronze_metrics.unionByName(from_records(records)), topics)
+    exported = with_brokers(bronze_metrics.unionByName(from_records(records)), settings.clusters)
+    named, ambiguous = resolve_topics(exported, topics)
     samples = named.transform(judge.compute_once)
     loads = loads_in_window(samples, settings.metrics, settings.schedule.windows).transform(judge.compute_once)
     rates = loads.where("partition IS NOT NULL")
