@@ -78,10 +78,8 @@ def full_directories(dir_balance: Sequence[Mapping[str, Any]]) -> Iterator[Broke
     for row in dir_balance:
         peak, limit, now = row["peak_bytes"], row["limit_bytes"], row["before_bytes"]
         if limit is not None and peak > max(limit, now):
-            subject, excess = (
-                f"directory {row['log_dir']} of broker {row['broker_id']}",
-                Excess(peak, limit, row["peak_wave"]),
-            )
+            subject = f"directory {row['log_dir']} of broker {row['broker_id']}"
+            excess = Excess(int(peak), int(limit), int(row["peak_wave"]))
             yield BrokenRule("capacity_during", subject, _over_disk(subject, excess, excess.wave))
 
 

@@ -84,8 +84,8 @@ def _is_certain(named: NamedPartition) -> bool:
 
 
 def _about_summary(summary: Inside, found: int) -> str:
-    size = f", {human_bytes(summary.size_bytes)}" if summary.size_bytes else ""
-    text = f"Cruise Control moves {plural(summary.replicas, 'replica')}{size}, inside brokers and does not say where"
+    size = f" ({human_bytes(summary.size_bytes)})" if summary.size_bytes else ""
+    text = f"Cruise Control moves {plural(summary.replicas, 'replica')}{size} inside brokers and does not say where"
     missing = summary.replicas - found
     if missing > 0:
         return f"{text}: its proposals show {found:,}; bytes and times are without the other {missing:,}."
