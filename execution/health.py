@@ -49,8 +49,7 @@ def signs(
     min_isr: Mapping[str, int],
     *,
     brokers: Collection[int] = (),
-    dead_brokers: Collection[int] = (),
-    repaired: Collection[TopicPartition] = (),
+    planned: Mapping[TopicPartition, Collection[int]] | None = None,
 ) -> Iterator[Sign]:
     """What is wrong with the brokers and partitions of a cluster.
 
@@ -62,10 +61,8 @@ def signs(
         ``min.insync.replicas`` of topics that do not have Kafka's default of 1.
     brokers : collection of int
         The brokers that should be alive.
-    dead_brokers : collection of int
-        Brokers whose replicas need not be in sync, in partitions that the plan repairs.
-    repaired : collection of (topic, partition)
-        Partitions that the plan changes.
+    planned : mapping of (topic, partition) to collection of int
+        Lists that the plan changes: replicas that it removes need not be in sync.
     """
     yield from ((GONE, "", broker) for broker in sorted(set(brokers) - now.alive))
     for partition, replicas in sorted(now.replicas.items()):
@@ -73,8 +70,8 @@ def signs(
         added = now.adding.get(partition, frozenset())
         old = [broker for broker in replicas if broker not in added or broker in in_sync]
         is_offline = now.leaders[partition] is None
-        dead = dead_brokers if partition in repaired else ()
-        missing = [broker for broker in old if broker not in in_sync and broker not in dead]
+        staying = (planned or {}).get(partition, old)
+        missing = [broker for broker in old if broker not in in_sync and broker in staying]
         is_repaired = not missing and len(in_sync) < len(old)
         needed = min(min_isr.get(partition[0], 1), len(old))
         is_under_min = is_offline or (not is_repaired and len(in_sync & now.alive) < needed)

@@ -33,17 +33,15 @@ def problems(wave: Wave, now: Observed, *, earlier: Sequence[Wave], strict: bool
     ]
 
 
-def at_risk(now: Observed, dead_brokers: Collection[int], repaired: Collection[TopicPartition]) -> list[str]:
+def at_risk(now: Observed, planned: Mapping[TopicPartition, Collection[int]]) -> list[str]:
     """Partitions of the whole cluster that another failure, or the wave itself, may stop; one line of each kind.
 
     Parameters
     ----------
-    dead_brokers : collection of int
-        Brokers that the plan knows as dead.
-    repaired : collection of (topic, partition)
-        Partitions that the plan changes: of these it repairs the replicas on dead brokers itself.
+    planned : mapping of (topic, partition) to collection of int
+        Lists that the plan changes: it removes some replicas that are out of sync, or whose broker is dead.
     """
-    kinds = by_worst_kind(list(signs(now, now.min_isr, dead_brokers=dead_brokers, repaired=repaired)))
+    kinds = by_worst_kind(list(signs(now, now.min_isr, planned=planned)))
     return [
         f"{clause(len(some), 'partition', 'is', 'are')} {kind}: {partition_names(some)}" for kind, some in kinds.items()
     ]

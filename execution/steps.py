@@ -456,9 +456,9 @@ class Execution:
         """Partitions of the cluster that are not well before the wave begins; nothing once it holds the cluster."""
         if self.is_held():
             return []
-        dead = self.plan.manifest["dead_brokers"]
-        repaired = replica_lists(plan_documents(self.warehouse, self.plan, "reassignment")) if dead else {}
-        return preflight.at_risk(now, dead, repaired)
+        if not preflight.at_risk(now, {}):
+            return []
+        return preflight.at_risk(now, replica_lists(plan_documents(self.warehouse, self.plan, "reassignment")))
 
     def _problems(self, now: Observed) -> list[str]:
         return preflight.problems(self.wave, now, earlier=self.earlier, strict=self.is_strict)

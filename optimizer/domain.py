@@ -39,6 +39,7 @@ class FindingCode(StrEnum):
     STOPS_WRITES = "stops_writes"
     RACK_EMPTIED = "rack_emptied"
     NEWLY_EXPOSED = "newly_exposed"
+    UNDER_REPLICATED = "under_replicated"
     WAVE_TOO_LONG = "wave_too_long"
     BAND = "band"
     LEADER_BAND = "leader_band"
@@ -69,6 +70,7 @@ class FindingCode(StrEnum):
     DEAD_BROKER = "dead_broker"
     FENCED_BROKER = "fenced_broker"
     NO_RACKS = "no_racks"
+    NESTED_RACKS = "nested_racks"
     NO_DISK_CAPACITY = "no_disk_capacity"
     NO_LOG_DIR_CAPACITY = "no_log_dir_capacity"
     NO_NETWORK_CAPACITY = "no_network_capacity"
@@ -78,7 +80,7 @@ class FindingCode(StrEnum):
 class Cause(StrEnum):
     """Why something stays as it is, if that is known."""
 
-    # Why a living broker receives no replica.
+    # Why a living broker receives no replica; the first also why a partition is not free.
     FAILED_DIRECTORY = "failed_directory"
     IN_SYNC_NOWHERE = "in_sync_nowhere"
     CORDONED = "cordoned"
@@ -90,6 +92,7 @@ class Cause(StrEnum):
     NO_IN_SYNC_REPLICA = "no_in_sync_replica"
     ALL_REPLICAS_DEAD = "all_replicas_dead"
     ON_FENCED_BROKER = "on_fenced_broker"
+    OUT_OF_SYNC = "out_of_sync"  # also of a replication factor: Kafka would not end the reassignment
     PIN_TOO_SMALL = "pin_too_small"
     OWN_PLACEMENT_RULE = "own_placement_rule"
     TOPIC_EXCLUDED = "topic_excluded"
@@ -201,6 +204,11 @@ class Brokers:
         return np.array([state not in NOT_LIVE for state in self.state], dtype=bool)
 
 
+def only_in(lists: Ints, others: Ints) -> Bools:
+    """Replicas of ``lists`` on brokers that ``others``, of the same partitions, do not name, (P, W)."""
+    return np.asarray((lists[:, :, None] != others[:, None, :]).all(axis=2) & (lists >= 0))
+
+
 def less_headroom(capacity_bytes: Ints, headroom: float) -> Floats:
     """Most bytes that each broker may hold, (B,) (formula 6 of docs/solver.md); +inf if unknown (-1, 0)."""
     return np.where(capacity_bytes > 0, capacity_bytes.astype(np.float64) * (1 - headroom), np.inf)
@@ -212,7 +220,7 @@ class As(Enum):
     OBJECT = auto()
     NUMBER = auto()
     BROKER = auto()  # index of a broker; -1 if there is none or it is unknown
-    REPLICAS = auto()  # a row of indices for each list
+    REPLICAS = auto()  # a row of indices for each list; null is an empty list
     MOBILITY = auto()  # index into MOBILITY
 
 
@@ -236,6 +244,8 @@ class Partitions:
         Broker *indices* in order, padded with -1. W is at least the largest ``replication_factor``.
     leader : (P,) int64
         Broker index of the current leader, -1 when leaderless.
+    isr, elr : (P, W) int64
+        Broker indices of the in-sync and of the eligible leader replicas, padded with -1; none if they are unknown.
     replication_factor : (P,) int64
         Requested replication factor: the length of the list unless the policy changes it.
     size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
@@ -251,6 +261,8 @@ class Partitions:
     partition: Annotated[Ints, Column(As.NUMBER)]
     replicas: Annotated[Ints, Column(As.REPLICAS)]
     leader: Annotated[Ints, Column(As.BROKER, missing=-1)]
+    isr: Annotated[Ints, Column(As.REPLICAS)]
+    elr: Annotated[Ints, Column(As.REPLICAS)]
     replication_factor: Annotated[Ints, Column(As.NUMBER)]
     size_bytes: Annotated[Ints, Column(As.NUMBER)]
     in_bytes_per_s: Annotated[Ints, Column(As.NUMBER)]
@@ -261,6 +273,19 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.partition)
+
+    @property
+    def shrinks(self) -> Bools:
+        """Whether a smaller replication factor is requested, (P,)."""
+        return np.asarray(self.replication_factor < (self.replicas >= 0).sum(axis=1))
+
+    def stuck(self, lists: Ints) -> Bools:
+        """Replicas of ``lists`` that were out of sync before the plan, (P, W). A new replica is in sync after it."""
+        return only_in(lists, self.isr) & ~only_in(lists, self.replicas)
+
+    def may_lose_records(self, lists: Ints) -> Bools:
+        """Replicas of ``lists`` that may lack committed records: out of sync and not eligible to lead, (P, W)."""
+        return self.stuck(lists) & only_in(lists, self.elr)
 
     def rows(self, rows: Ints) -> "Partitions":
         """Some of the partitions; a partition may appear more than once."""

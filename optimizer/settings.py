@@ -311,6 +311,10 @@ class Settings:
             remedy = "nights are those of [[schedule.windows]]: give one, or leave first_night out"
             refuse("[schedule] first_night", self.schedule.first_night, remedy)
 
+    def kafka_versions(self) -> dict[str, str]:
+        """The Kafka version of each cluster; empty if it is not given."""
+        return {cluster.id: cluster.kafka_version for cluster in self.clusters}
+
     def cluster_policies(self) -> dict[str, ClusterPolicy]:
         """The policy of each cluster: its own table over ``[policy]``."""
         return {cluster.id: cluster.over(self.policy) for cluster in self.clusters}

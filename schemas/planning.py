@@ -118,6 +118,9 @@ INSTANCE_BROKERS = Table(
             "directories by path; logs: number, with future replicas; is_open: not failed or cordoned; null if unknown",
             nullable=True,
         ),
+        column(
+            "closed_reason", "string", "why it is alive but receives no replica, as text; null otherwise", nullable=True
+        ),
     ),
     key=("broker_id",),
     checks=(("state_known", "state IN ('alive', 'new', 'draining', 'dead', 'fenced')"),),

@@ -119,7 +119,7 @@ class After:
 
     def may_lead(self, partition: AuditPartition) -> list[int]:
         """Replicas of a partition that could become its preferred leader without leading too many of its topic."""
-        followers = (b for b in self.replicas(partition)[1:] if b in self.instance.leading)
+        followers = (b for b in self.replicas(partition)[1:] if b in self.instance.leading - partition.out_of_sync)
         return [b for b in followers if self._led.has_room(partition.topic, b)]
 
     def affords(self, partition: AuditPartition) -> bool:

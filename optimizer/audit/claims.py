@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from optimizer.errors import AuditFailed
+from optimizer.kafka.partition_state import CompletionRule
 from optimizer.units import plural
 
 Key = tuple[str, int]
@@ -51,7 +52,8 @@ class AuditBroker:
 class AuditPartition:
     """One partition before the plan; fields as in the table ``instance``; None means no limit.
 
-    ``fixed_cause`` is None for free partitions, and for all in tables of earlier releases.
+    ``fixed_cause`` is None for free partitions, and for all in tables of earlier releases. If ``isr`` is None, all
+    replicas count as in sync.
     """
 
     topic: str
@@ -66,11 +68,18 @@ class AuditPartition:
     leader: int | None = None
     log_dirs: tuple[str, ...] = ()
     fixed_cause: str | None = None
+    isr: frozenset[int] | None = None
+    elr: frozenset[int] = frozenset()
 
     @property
     def key(self) -> Key:
         """Topic and partition."""
         return (self.topic, self.partition)
+
+    @property
+    def out_of_sync(self) -> frozenset[int]:
+        """Brokers whose replicas are not in sync."""
+        return frozenset() if self.isr is None else frozenset(self.replicas) - self.isr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +98,8 @@ class AuditLimits:
         Bytes and replicas that the whole plan may copy.
     fixed_waves : bool
         The policy sets the number of waves, so none can be added.
+    completion : CompletionRule
+        When Kafka ends a reassignment.
     max_unexplained : float
         Largest share of unexplained partitions among those that the plan fixes or could fix, 0 to 1.
     """
@@ -99,6 +110,7 @@ class AuditLimits:
     max_moved_bytes: int | None = None
     max_moves: int | None = None
     fixed_waves: bool = False
+    completion: CompletionRule = CompletionRule.TARGET
     max_unexplained: float = 0.0
 
 
@@ -266,6 +278,8 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             leader=_optional_int(row.get("leader")),
             log_dirs=tuple(str(path) for path in _items(row.get("log_dirs"))),
             fixed_cause=_optional_text(row.get("fixed_cause")),
+            isr=_optional_ids(row.get("isr")),
+            elr=_optional_ids(row.get("elr")) or frozenset(),
         )
         for row in rows
     )

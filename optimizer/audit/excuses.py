@@ -177,13 +177,18 @@ def _repaired_lists(after: After, partition: AuditPartition) -> Iterator[Replica
     """
     instance, length = after.instance, partition.replication_factor
     pin = partition.pinned_brokers if partition.mobility == FREE else None
-    staying = [b for b in after.replicas(partition) if b not in instance.to_empty and (pin is None or b in pin)]
+    removed = [b for b in partition.replicas if b in partition.out_of_sync][: max(0, len(partition.replicas) - length)]
+    staying = [
+        b
+        for b in after.replicas(partition)
+        if b not in instance.to_empty and (pin is None or b in pin) and b not in removed
+    ]
 
     def misses(replicas: Sequence[int]) -> int:
         return instance.rack_misses(replicas, length, partition.pinned_brokers)
 
     while len(staying) > length:
-        staying = min(([b for b in staying if b != removed] for removed in reversed(staying)), key=misses)
+        staying = min(([b for b in staying if b != dropped] for dropped in reversed(staying)), key=misses)
     homes = after.homes(partition)
     next_racks: dict[tuple[str | None, ...], str | None] = {}
 
@@ -220,9 +225,9 @@ def _even_lists(after: After, partition: AuditPartition) -> Iterator[Replicas]:
 
 
 def _ordered(instance: Instance, partition: AuditPartition, replicas: Iterable[int]) -> Replicas:
-    """The list with its old first replica in front, or else with a broker that accepts leadership."""
-    first = partition.replicas[0]
-    return tuple(sorted(replicas, key=lambda b: (b != first, b not in instance.leading)))
+    """The list with its old first replica in front, or else with one in sync on a broker that accepts leadership."""
+    first, stuck = partition.replicas[0], partition.out_of_sync
+    return tuple(sorted(replicas, key=lambda b: (b != first, b in stuck, b not in instance.leading)))
 
 
 def _crowds(after: After, targets: Targets) -> Iterator[tuple[Key, Violation]]:

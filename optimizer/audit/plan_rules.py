@@ -15,6 +15,7 @@ from optimizer.audit.claims import (
 )
 from optimizer.audit.instance import Instance
 from optimizer.audit.read_documents import Entry, PlanDocument, name
+from optimizer.kafka.partition_state import complete, start
 from optimizer.units import plural
 
 Targets = Mapping[Key, tuple[int, ...]]
@@ -31,6 +32,7 @@ def check_entry(instance: Instance, entry: Entry) -> Iterator[Violation]:
     yield from _factor(before, entry.replicas)
     yield from _racks(instance, before, entry.replicas)
     yield from _leader(instance, before, entry.replicas)
+    yield from _in_sync(instance, before, entry.replicas)
 
 
 def _brokers(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
@@ -120,6 +122,24 @@ def _leader(instance: Instance, before: AuditPartition, replicas: tuple[int, ...
     first = replicas[0]
     if first != before.replicas[0] and first not in instance.leading and instance.leading & set(replicas):
         yield Violation("leadership", name(before.key), f"broker {first} may not become preferred leader")
+
+
+def _in_sync(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
+    """The list keeps as many in-sync replicas as it can, a new preferred leader has all committed records, and Kafka
+    ends the reassignment. Added replicas get in sync before others leave."""
+    if before.isr is None:
+        return
+    subject, stuck, in_sync = name(before.key), before.out_of_sync & set(replicas), before.isr & set(before.replicas)
+    kept, needed = len(replicas) - len(stuck), min(len(in_sync), before.replication_factor)
+    if kept < needed:
+        detail = f"{list(replicas)} has {plural(kept, 'replica')} in sync, {needed} could be: {sorted(stuck)} are not"
+        yield Violation("in_sync", subject, detail)
+    if replicas[0] in stuck - before.elr - {before.replicas[0]}:
+        yield Violation("leader_in_sync", subject, f"broker {replicas[0]} would lead, but its replica is out of sync")
+    state = start(before.replicas, replicas)
+    ends = complete(state, [*state.adding, *in_sync], instance.limits.completion)
+    if (state.adding or state.removing) and ends is None:
+        yield Violation("ends", subject, f"Kafka does not end a reassignment to {list(replicas)}: {sorted(stuck)}")
 
 
 def outside_pins(instance: Instance, targets: Targets) -> list[AuditPartition]:

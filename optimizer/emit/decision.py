@@ -130,7 +130,8 @@ def _title(plan: ClusterPlan, copying: Copying) -> str:
     if dangers:
         result = f"{result}; danger: {listed(dangers)}"
     if not plan.has_changes:
-        return f"{plan.cluster_id}: nothing to do; {result}"
+        nothing = "no partition changes" if _under_replicated(plan) else "nothing to do"
+        return f"{plan.cluster_id}: {nothing}; {result}"
     size = copied_in_words(plan.number("moved_bytes"), plan.inside_bytes)
     parts = waves_or_nights(copying.waves, copying.nights)
     return f"{plan.cluster_id}: {size}, {parts}, {short_times(*copying.seconds)}; {result}"
@@ -203,8 +204,16 @@ def notes(plan: ClusterPlan) -> list[Note]:
 
 
 def _to_do(plan: ClusterPlan) -> Iterator[Note]:
+    for row in _under_replicated(plan):
+        wait = "No wave starts before they are in sync." if plan.has_changes else "Plan again when they are in sync."
+        yield Note(DO_FIRST, row.subject, f"{agree(int(row.amount or 0), 'is', 'are')} {row.detail}. {wait}")
     if not plan.has_changes:
         return
+    dead = [row for row in plan.moves if row.reason == "dead" and row.size_bytes]
+    if dead:
+        names = [*map(str, sorted({row.from_broker or 0 for row in dead}))]
+        text = f"coming back? Then wait: {human_bytes(sum(row.size_bytes for row in dead))} need not be copied."
+        yield Note(DO_FIRST, f"{agree(len(names), 'is broker', 'are brokers')} {listed(names)}", text)
     in_flight = _in_flight(plan)
     if in_flight:
         text = "a reassignment runs, which this plan leaves alone. Wait until it is done."
@@ -252,11 +261,17 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
         yield Note(
             KNOW_THIS, f"{plural(len(doubts), 'finding')} about the input:", f"{doubts[0].subject}: {doubts[0].detail}."
         )
-    noted = len([*_in_flight(plan), *_without_disk_limit(plan), *without_rates, *doubts, *late])
+    others = (*_under_replicated(plan), *_in_flight(plan), *_without_disk_limit(plan), *without_rates, *late)
+    noted = len(others) + len(doubts)
     left = count_findings(open_findings(plan)) - noted
     if left > 0:
         verb, more = agree(left, "stays", "stay"), "more " if noted else ""
         yield Note(KNOW_THIS, plural(left, f"{more}finding"), f"{verb} open. The report lists all, with remedies.")
+
+
+def _under_replicated(plan: ClusterPlan) -> list[FindingRow]:
+    """The finding about partitions whose replicas out of sync stay: they stop waves."""
+    return [row for row in plan.findings if row.code == FindingCode.UNDER_REPLICATED and row.when != "before"]
 
 
 def _without_disk_limit(plan: ClusterPlan) -> list[FindingRow]:

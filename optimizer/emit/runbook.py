@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from optimizer.domain import WHOLE_PLAN, Cause
+from optimizer.domain import WHOLE_PLAN, Cause, FindingCode
 from optimizer.emit.calendar import calendar
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.emit.decision import Decision
@@ -146,6 +146,7 @@ def runbook(plan: ClusterPlan, decision: Decision) -> str:
         not_reversible_more=max(len(partitions) - _NAMED, 0),
         emptied=[broker for broker, replicas in plan.replicas_on_leaving.items() if not replicas],
         not_emptied={broker: replicas for broker, replicas in plan.replicas_on_leaving.items() if replicas},
+        excused=[r for r in plan.findings if r.code == FindingCode.UNDER_REPLICATED and r.when == "before"],
         in_flight=[row.subject for row in plan.findings if row.cause == Cause.IN_FLIGHT],
         cannot_end=[row.subject for row in plan.findings if row.cause == Cause.MOVE_CANNOT_END],
     )

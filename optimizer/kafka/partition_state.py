@@ -3,11 +3,29 @@
 References
 ----------
 org.apache.kafka.controller.PartitionReassignmentReplicas and PartitionChangeBuilder, Kafka 4.3.1;
+of other releases: see ``CompletionRule``;
 kafka.cluster.Partition.effectiveMinIsr (KAFKA-15583, since 3.7).
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class CompletionRule(Enum):
+    """Which replicas must be in sync before a reassignment ends; releases in ``versions.completion_rule``.
+
+    References
+    ----------
+    PartitionReassignmentReplicas.maybeCompleteReassignment; KAFKA-15665 (3.8), KAFKA-19975 (4.3).
+    """
+
+    ADDED = auto()  # all added replicas, and at least one replica of the target
+    TARGET = auto()  # the whole target
+    TARGET_IF_FEWER = auto()  # the whole target if the list gets shorter, else as ADDED
 
 
 @dataclass(frozen=True)
@@ -57,13 +75,14 @@ def cancel(state: InFlight) -> tuple[int, ...]:
     return state.sources
 
 
-def complete(state: InFlight, isr: Sequence[int]) -> Completed | None:
+def complete(
+    state: InFlight, isr: Sequence[int], rule: CompletionRule = CompletionRule.TARGET_IF_FEWER
+) -> Completed | None:
     """The partition if its reassignment completes with these in-sync replicas, else None.
 
     Notes
     -----
-    All added replicas must be in sync, and at least one that stays. If fewer replicas are added than removed, the whole
-    target must be in sync. A change of only the order completes at once and is never in flight: None too.
+    A change of only the order completes at once and is never in flight: None too.
     """
     if not state.adding and not state.removing:
         return None
@@ -71,10 +90,40 @@ def complete(state: InFlight, isr: Sequence[int]) -> Completed | None:
     target = state.target
     if state.removing and not (in_sync and target):
         return None
-    required = set(state.adding)
-    if len(state.adding) < len(state.removing):
-        required |= set(target)
-    return Completed(target, in_sync) if required <= set(in_sync) else None
+    is_shorter = len(state.adding) < len(state.removing)
+    needs_all = rule is CompletionRule.TARGET or (rule is CompletionRule.TARGET_IF_FEWER and is_shorter)
+    return Completed(target, in_sync) if set(target if needs_all else state.adding) <= set(in_sync) else None
+
+
+def reassignments_end(
+    current: NDArray[np.int64], target: NDArray[np.int64], in_sync: NDArray[np.bool_], rule: CompletionRule
+) -> NDArray[np.bool_]:
+    """Whether each reassignment ends if the replicas that it adds get in sync and nothing else changes, (P,).
+
+    Parameters
+    ----------
+    current, target : (P, W) int64
+        Brokers by index, padded with -1; the widths may differ.
+    in_sync : (P, W) bool
+        Which replicas of ``current`` are in sync.
+
+    Notes
+    -----
+    The rule of ``complete`` for many partitions. A list that keeps its brokers ends at once.
+    """
+    is_replica, is_target = current >= 0, target >= 0
+    same = (target[:, :, None] == current[:, None, :]) & is_target[:, :, None]
+    is_added = is_target & ~same.any(axis=2)
+    is_removed = is_replica & ~same.any(axis=1)
+    has = is_added | (same & in_sync[:, None, :]).any(axis=2)
+    has_all = (has | ~is_target).all(axis=1)
+    added, removed = is_added.sum(axis=1), is_removed.sum(axis=1)
+    needs_all = {
+        CompletionRule.ADDED: np.zeros_like(has_all),
+        CompletionRule.TARGET: np.ones_like(has_all),
+        CompletionRule.TARGET_IF_FEWER: added < removed,
+    }[rule]
+    return np.asarray((added + removed == 0) | (has.any(axis=1) & (has_all | ~needs_all)))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Differences between Kafka releases: placement algorithm, option names, tools."""
 
+from optimizer.kafka.partition_state import CompletionRule
 from optimizer.setting_checks import release
 
 STRIPED = "striped"
@@ -63,6 +64,33 @@ def needs_whole_min_isr(kafka_version: str) -> bool:
     """
     version = release(kafka_version)
     return version is not None and version < (3, 7)
+
+
+def completion_rule(kafka_version: str, *, is_kraft: bool = False) -> CompletionRule:
+    """Which replicas must be in sync before a reassignment ends.
+
+    Parameters
+    ----------
+    kafka_version : str
+        If it is empty, the rule that ends least often: the whole target must be in sync.
+    is_kraft : bool
+        Whether the cluster is known to run without ZooKeeper. If not, releases before 3.8 get ZooKeeper's rule, which
+        ends less often than theirs in KRaft mode.
+
+    Raises
+    ------
+    ConfigError
+        If the text does not start with a version number.
+
+    References
+    ----------
+    All patch releases from 3.3.1 to 4.3.1: those of a line do not differ. In ZooKeeper mode:
+    kafka.controller.KafkaController.isReassignmentComplete, 2.4 to 3.9; areReplicasInIsr before.
+    """
+    version = release(kafka_version)
+    if version is not None and version >= (4, 3):
+        return CompletionRule.TARGET_IF_FEWER
+    return CompletionRule.ADDED if is_kraft and version is not None and version < (3, 8) else CompletionRule.TARGET
 
 
 def has_old_options(kafka_version: str) -> bool | None:

@@ -6,7 +6,19 @@ from typing import Any, get_type_hints
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import MOBILITY, As, Brokers, Cluster, Column, Ints, LogDir, Partitions, PinMask
+from optimizer.domain import (
+    MOBILITY,
+    As,
+    Bools,
+    Brokers,
+    Cluster,
+    Column,
+    Ints,
+    LogDir,
+    Partitions,
+    PinMask,
+    only_in,
+)
 
 # The fields of ``Partitions``: how each is made from the column of ``instance`` of its name.
 COLUMNS: dict[str, Column] = {
@@ -75,6 +87,11 @@ def _mapping(row: Any) -> dict[str, Any]:
     return dict(row) if isinstance(row, Mapping) else row.asDict()
 
 
+def _listed(ids: Any) -> Any:
+    """A list cell; empty for null."""
+    return ids if isinstance(ids, Iterable) else ()
+
+
 def replica_matrix(lists: pd.Series, ids: Ints, *, width: int = 1) -> Ints:
     """Replica lists of broker ids as broker indices, (P, W), padded with -1 to at least ``width``; ids ascend."""
     lengths = lists.map(len).to_numpy(dtype=np.int64)
@@ -106,7 +123,7 @@ def _array(column: Column, values: pd.Series, ids: Ints, *, width: int) -> Any:
     if column.how is As.OBJECT:
         return values.to_numpy(dtype=object)
     if column.how is As.REPLICAS:
-        return replica_matrix(values, ids, width=width)
+        return replica_matrix(values.map(_listed), ids, width=width)
     if column.how is As.MOBILITY:
         return _ints(values.map(MOBILITY.index))
     numbers = _ints(values if column.missing is None else values.astype("Int64").fillna(column.missing))
@@ -127,6 +144,16 @@ def split_rows(frame: pd.DataFrame, ids: Ints) -> tuple[pd.DataFrame, Partitions
     rows = frame.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     partitions = to_partitions(rows, ids)
     return rows, partitions, replica_matrix(rows["current"], ids, width=partitions.replicas.shape[1])
+
+
+def stuck_replicas(frame: pd.DataFrame, current: Ints, ids: Ints) -> Bools:
+    """Replicas of ``current`` that were out of sync before the plan, (P, W): ``Partitions.stuck`` of rows that need not
+    be sorted. Only rows with fewer replicas in sync than in their list take time."""
+    stuck = np.zeros(current.shape, dtype=bool)
+    at = np.flatnonzero(frame["isr"].map(len).to_numpy() < frame["replicas"].map(len).to_numpy())
+    before, isr = (replica_matrix(frame[name].iloc[at], ids) for name in ("replicas", "isr"))
+    stuck[at] = only_in(current[at], isr) & ~only_in(current[at], before)
+    return stuck
 
 
 def stable_number(topic: pd.Series, partition: pd.Series) -> Ints:

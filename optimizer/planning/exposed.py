@@ -1,13 +1,13 @@
 """Rows of ``exposure`` and ``wave_findings`` of one cluster: what losses would do at every moment of its plan."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import schemas
-from optimizer.domain import Bools, Brokers, FindingCode, Floats, Ints
+from optimizer.domain import NOT_LIVE, Bools, Brokers, FindingCode, Floats, Ints
 from optimizer.planning.arrays import replica_matrix, to_brokers, with_nulls
 from optimizer.planning.crossings import near_leaders
 from optimizer.planning.finish import finding_row
@@ -22,7 +22,8 @@ UNKNOWN_MIN_ISR = 1  # Kafka's default of min.insync.replicas
 NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_broker", "some_rack"
 # Columns that ``exposure_rows`` reads, besides those that name the cluster and the run.
 COLUMNS = (
-    *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas", "isr", "elr", "leader"),
+    *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas", "adding_replicas"),
+    *("isr", "elr", "leader"),
     *("min_insync_replicas", "allows_unclean_election", "size_bytes", "in_bytes_per_s", "out_bytes_per_s", "wave"),
 )
 
@@ -45,7 +46,11 @@ def exposure_rows(
     rows = partitions.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
     exposed = _exposed(rows, brokers, counts_all=needs_whole_min_isr)
     result = exposure(exposed)
-    findings = [*_stopping(rows, result.stops), *_newly_exposed(rows, result, brokers)]
+    findings = [
+        *_stopping(rows, result.stops),
+        *_newly_exposed(rows, result, brokers),
+        *_under_replicated(rows, exposed, brokers, _troubles(hosts)),
+    ]
     return (
         _frame("exposure", _moment_rows(result.moments, brokers, _busiest_near_leaders(rows, exposed, brokers))),
         _frame("wave_findings", map(finding_row, findings)),
@@ -165,6 +170,38 @@ def _newly_exposed(rows: pd.DataFrame, result: Exposure, brokers: Brokers) -> It
         limit=len(rows),
         facts={"worst": worst, "names": names[:SHOWN]},
     )
+
+
+def _under_replicated(
+    rows: pd.DataFrame, exposed: Exposed, brokers: Brokers, troubles: Mapping[int, str]
+) -> Iterator[Finding]:
+    """Partitions that lack in-sync replicas: those whose replica out of sync stays, then those from which it leaves.
+
+    ``execution.health.signs`` counts the same on the live cluster: a replica that is being added may be out of sync.
+    """
+    lists, leaderless = exposed.replicas, exposed.leader < 0
+    adding = _members(lists, rows["adding_replicas"], brokers.ids)
+    out = (lists >= 0) & (leaderless[:, None] | ~exposed.in_sync) & ~adding
+    stays = out & (leaderless[:, None] | same_slots(lists, exposed.target).any(axis=2))
+    is_left = stays.any(axis=1)
+    for when, of, is_counted in (("both", stays, is_left), ("before", out, out.any(axis=1) & ~is_left)):
+        held = np.bincount(lists[of & is_counted[:, None]], minlength=len(brokers))
+        counts = {int(brokers.ids[b]): int(held[b]) for b in np.flatnonzero(held)}
+        if counts:
+            facts = {
+                "brokers": [*counts],
+                "troubles": [(broker, counts[broker], text) for broker, text in troubles.items() if broker in counts],
+                "leaderless": int((is_counted & leaderless).sum()),
+            }
+            amount = int(is_counted.sum())
+            yield Finding(FindingCode.UNDER_REPLICATED, when, amount=amount, limit=len(rows), facts=facts)
+
+
+def _troubles(hosts: pd.DataFrame) -> dict[int, str]:
+    """What is wrong with brokers, in words, by id, ascending."""
+    down = hosts["state"].where(hosts["state"].isin(NOT_LIVE))
+    texts = down.fillna(hosts["closed_reason"])
+    return {int(b): str(text) for b, text in sorted(zip(hosts["broker_id"], texts, strict=True)) if pd.notna(text)}
 
 
 def _frame(table: str, records: Iterable[dict[str, Any]]) -> pd.DataFrame:

@@ -176,6 +176,7 @@ def finish_cluster(
         *cluster_findings.emptied_racks(brokers, partitions.replicas, final),
         *cluster_findings.broker_findings(brokers, final),
         *(cluster_findings.no_rack_findings(brokers) if policy.rack_policy == "spread" else ()),
+        *cluster_findings.nested_rack_findings(brokers),
         *cluster_findings.rate_findings(partitions),
         *cluster_findings.disk_findings(brokers),
         *cluster_findings.network_findings(brokers),

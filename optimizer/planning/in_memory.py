@@ -118,7 +118,7 @@ def planned_tables(
     waves = wave_rows(scheduled, hosts, settings=settings)
     lists = planned.assign(replicas=planned["current_replicas"])
     measured = measure(lists, hosts, policy=settings.policy, placements=_PLACEMENTS)
-    version = next((cluster.kafka_version for cluster in settings.clusters if cluster.id == cluster_id), "")
+    version = settings.kafka_versions().get(cluster_id, "")
     exposure, findings = exposure_rows(planned, hosts, needs_whole_min_isr=needs_whole_min_isr(version))
     flows, throttles = flow_rows(scheduled, hosts, settings=settings), throttle_rows(scheduled, hosts)
     is_given = given_inside is not None and len(given_inside) > 0

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import REASONS, REORDERED, Bools, Brokers, Floats, Ints, Partitions, only_in
 from optimizer.planning.arrays import replica_lists, split_rows, to_partitions
 from optimizer.schedule.directory_plan import NO_ROUND, DirectoryPlan, directory_plan
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
@@ -20,7 +20,7 @@ from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, wave_
 from optimizer.schedule.wave_order import disk_limits, unschedulable
 from optimizer.schedule.waves import UNPLACED
 from optimizer.settings import Policy, Settings
-from optimizer.solve.bounds.bound import copies_of, only_in
+from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.limit.limit import plan_changes
 from optimizer.solve.limit.limit_choice import keep_within
@@ -77,6 +77,7 @@ def reduce_to_limits(
             room_bytes=changes.disk_limit - changes.loads_with(kept)[:, DISK],
             allowed=changes.remaining(kept),
             frees_disk=True,
+            completion=cluster.completion,
         )
     return replica_lists(lists, brokers.ids), held_back
 
@@ -135,6 +136,7 @@ def _with_second_choices(cluster: SolvedCluster, order: "_Order", base: Ints) ->
             room_bytes=disk - (bytes_per_broker(base, size, len(brokers)) if frees_disk else peak),
             allowed=np.array([limit.moved_bytes, limit.moves]) - spent,
             frees_disk=frees_disk,
+            completion=cluster.completion,
             most_bytes=order.most_bytes(base),
         )
         settled = settle(old, lists)

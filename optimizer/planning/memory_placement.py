@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import Bools, Brokers, Floats, Ints, Partitions
+from optimizer.kafka.partition_state import reassignments_end
 from optimizer.planning.arrays import replica_lists, replica_matrix, stable_number, to_partitions
 from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
 from optimizer.planning.finish import TABLES, finish_or_leave
@@ -24,6 +25,7 @@ from optimizer.solve.rounds.shard_task import ShardTask, with_status
 from optimizer.solve.rounds.solved_cluster import Clusters, SolvedCluster
 from optimizer.solve.rounds.start import size_and_pin_lists
 from optimizer.solve.rules.bands import broker_loads, demand_of, replica_weights
+from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.pins import group_by_pins
 from optimizer.solve.shard.shard_status import ShardStatus
 
@@ -74,9 +76,11 @@ class MemoryPlacement:
     fleet: Mapping[str, ClusterPlacement]
 
     def totals(self) -> dict[str, Totals]:
-        """Demand by replication factor, and whether a list changes its length."""
+        """Demand by replication factor; whether a list changes its length, or has replicas out of sync."""
         return {
-            c: Totals(demand_of(cluster.partitions), bool(_resized(cluster.partitions).any()))
+            c: Totals(
+                demand_of(cluster.partitions), bool(_resized(cluster.partitions).any()), _has_stuck(cluster.partitions)
+            )
             for c, cluster in self._sorted()
         }
 
@@ -116,14 +120,15 @@ class MemoryPlacement:
             moved[cluster_id] = replace(cluster, current=current)
         return self._with(moved), sorted(statuses, key=lambda status: status.shard)
 
-    def restore_lists_naming(self, broker_ids: Mapping[str, Sequence[int]]) -> "MemoryPlacement":
-        """By a mask of brokers."""
+    def restore_impossible_lists(self, clusters: Clusters) -> "MemoryPlacement":
+        """By arrays."""
         restored = {}
-        for c, ids in broker_ids.items():
-            is_listed = np.isin(self.brokers[c].ids, ids)
-            current = self.fleet[c].current
-            names_one = ((current >= 0) & is_listed[np.maximum(current, 0)]).any(axis=1)
-            restored[c] = self.fleet[c].with_old_lists(np.asarray(names_one))
+        for c, cluster in clusters.items():
+            partitions, current = self.fleet[c].partitions, self.fleet[c].current
+            names_one = ((current >= 0) & ~cluster.brokers.is_live[np.maximum(current, 0)]).any(axis=1)
+            in_sync = ~partitions.stuck(partitions.replicas)
+            ends = reassignments_end(partitions.replicas, current, in_sync, cluster.completion)
+            restored[c] = self.fleet[c].with_old_lists(np.asarray(names_one | ~ends))
         return self._with(restored)
 
     def reduce_to_limits(self, clusters: Clusters, settings: Settings) -> "MemoryPlacement":
@@ -201,6 +206,10 @@ def _resized(partitions: Partitions) -> Bools:
     return np.asarray((partitions.replicas >= 0).sum(axis=1) != partitions.replication_factor)
 
 
+def _has_stuck(partitions: Partitions) -> bool:
+    return bool(partitions.stuck(partitions.replicas)[~stays(partitions.mobility)].any())
+
+
 def _sized_and_pinned(placement: ClusterPlacement, cluster: SolvedCluster) -> ClusterPlacement:
     partitions, current = placement.partitions, placement.current.copy()
     outside_pin = group_by_pins(cluster.brokers, partitions.topic).outside_pin(partitions.replicas).any(axis=1)
@@ -216,7 +225,7 @@ def _shards(placement: ClusterPlacement, task: ClusterRound) -> Iterator[tuple[I
     partitions, brokers = placement.partitions, task.frame.brokers
     factor = partitions.replication_factor
     tie = stable_number(pd.Series(partitions.topic), pd.Series(partitions.partition))
-    shard, owner = task.shards_of(placement.current, factor, tie)
+    shard, owner = task.shards_of(placement.current, partitions.stuck(placement.current), factor, tie)
     takes_part = (
         must_change_racks(brokers, placement.current, factor)
         if task.repairs_racks

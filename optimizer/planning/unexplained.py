@@ -8,6 +8,7 @@ import pandas as pd
 from optimizer.audit import AuditBroker, AuditLimits, AuditLogDir, partitions_from_rows, unexplained
 from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Brokers, FindingCode, Ints, Partitions
+from optimizer.kafka.versions import completion_rule
 from optimizer.planning.arrays import replica_lists
 from optimizer.settings import Settings
 from optimizer.solve.findings.finding import Finding
@@ -24,6 +25,7 @@ def audit_limits(settings: Settings, cluster_id: str) -> AuditLimits:
         max_moved_bytes=move_limit.moved_bytes,
         max_moves=move_limit.moves,
         fixed_waves=settings.schedule.waves > 0,
+        completion=completion_rule(settings.kafka_versions().get(cluster_id, "")),
     )
 
 

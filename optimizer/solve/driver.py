@@ -18,6 +18,7 @@ import numpy as np
 
 from optimizer.cluster_policy import ClusterPolicy, MoveLimit
 from optimizer.domain import Floats
+from optimizer.kafka.versions import completion_rule
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bounds.bound import widen
 from optimizer.solve.certificate import Bounds, bounds_of
@@ -74,7 +75,7 @@ def solve(
         A bug: some partitions have no order of copies, although such partitions got their old replicas back before.
     """
     placement, clusters, shards = solve_rounds(placement, settings, tuning, also_allowed=also_allowed)
-    placement, clusters = _restore_lists_with_dead_brokers(placement, clusters)
+    placement, clusters = _restore_impossible_lists(placement, clusters)
     placement, clusters = _reduce_to_limits(placement, clusters, settings)
     tables, left_for_disk = placement.result_tables(clusters, settings)
     if left_for_disk:
@@ -128,7 +129,7 @@ def solve_rounds(
 
 
 def _clusters_before_rounds(placement: P, settings: Settings) -> Clusters:
-    loads, cluster_policies = placement.loads(), settings.cluster_policies()
+    loads, cluster_policies, versions = placement.loads(), settings.cluster_policies(), settings.kafka_versions()
 
     def before_rounds(cluster_id: str, totals: Totals) -> SolvedCluster:
         brokers, current_loads = placement.brokers[cluster_id], loads[cluster_id]
@@ -140,6 +141,8 @@ def _clusters_before_rounds(placement: P, settings: Settings) -> Clusters:
             loads_before=current_loads,
             loads=current_loads,
             is_resized=totals.is_resized,
+            has_stuck=totals.has_stuck,
+            completion=completion_rule(versions.get(cluster_id, "")),
             progress=Progress(np.zeros_like(current_loads)),
             cluster_policy=cluster_policies.get(cluster_id, ClusterPolicy()),
         )
@@ -188,13 +191,12 @@ def _after_round(
     )
 
 
-def _restore_lists_with_dead_brokers(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
-    """Restore the old lists of partitions whose new list names a broker that is not live: Kafka refuses such a list."""
-    not_live = {c: cluster.brokers.ids[~cluster.brokers.is_live].tolist() for c, cluster in clusters.items()}
-    not_live = {c: ids for c, ids in not_live.items() if ids}
-    if not not_live:
+def _restore_impossible_lists(placement: P, clusters: Clusters) -> tuple[P, Clusters]:
+    """Restore the old lists of partitions that Kafka would refuse to change, or whose reassignment would not end."""
+    doubtful = {c: cluster for c, cluster in clusters.items() if cluster.may_have_impossible_lists}
+    if not doubtful:
         return placement, clusters
-    placement = placement.restore_lists_naming(not_live)
+    placement = placement.restore_impossible_lists(doubtful)
     return placement, _with_current_loads(placement, clusters)
 
 

@@ -18,10 +18,12 @@ from optimizer.solve.shard.shard_status import ShardStatus
 
 @dataclass(frozen=True)
 class Totals:
-    """The demand of a cluster's partitions, and whether a replica list changes its length."""
+    """The demand of a cluster's partitions; whether a replica list changes its length, and whether replicas of a list
+    that may change are out of sync."""
 
     demand: Demand
     is_resized: bool
+    has_stuck: bool
 
 
 # Warning if the function of a cluster fails in ``for_each_cluster``: cluster id, error.
@@ -55,8 +57,9 @@ class FleetPlacement(Protocol):
     def after_round(self, tasks: Mapping[str, ClusterRound]) -> tuple[Self, Sequence[ShardStatus]]:
         """Solve all shards of a round; the statuses are in the order of shard numbers."""
 
-    def restore_lists_naming(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
-        """Give partitions their old lists if their current lists name one of these brokers."""
+    def restore_impossible_lists(self, clusters: Clusters) -> Self:
+        """Give partitions of these clusters their old lists if Kafka would refuse to change them, because the new list
+        names a broker that is not live, or would not end their reassignment."""
 
     def reduce_to_limits(self, clusters: Clusters, settings: Settings) -> Self:
         """Give partitions that the limits of these clusters leave for a later run their old lists."""

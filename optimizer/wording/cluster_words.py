@@ -1,8 +1,11 @@
 """Texts of findings about a whole cluster: unknown values, emptied racks, brokers that are down, failed shards."""
 
+from collections.abc import Sequence
+
 from optimizer.domain import FindingCode
-from optimizer.solve.findings.finding import Finding
+from optimizer.solve.findings.finding import SHOWN, Finding
 from optimizer.units import NEVER_SECONDS, agree, clause, human_time, plural
+from optimizer.wording import remedies
 from optimizer.wording.words import Words, ids
 
 _CLUSTER = "cluster"
@@ -66,6 +69,33 @@ def newly_exposed(finding: Finding) -> Words:
     )
 
 
+def under_replicated(finding: Finding) -> Words:
+    """Amount: partitions; limit: all partitions.
+
+    Facts ``brokers`` with a replica out of sync; ``troubles``: a broker, its replicas out of sync, what is wrong with
+    it; ``leaderless``: partitions without a leader.
+    """
+    facts, total, leaderless = finding.facts, int(finding.limit or 0), finding.facts["leaderless"]
+    brokers = [*map(str, facts["brokers"])]
+    troubles = [f"{plural(count, 'replica')} on broker {broker}: {text}" for broker, count, text in facts["troubles"]]
+    parts = (
+        f"{agree(len(brokers), 'broker', 'brokers')} {_first(brokers, ', ')}",
+        _first(troubles, "; "),
+        f"{plural(leaderless, 'partition')} without a leader" if leaderless else "",
+    )
+    stays = finding.when == "both"
+    return Words(
+        f"{int(finding.amount or 0):,} of {plural(total, 'partition')}",
+        f"under-replicated ({'; '.join(filter(None, parts))}){'' if stays else ': the plan removes these replicas'}",
+        "start or repair these brokers, and wait until the replicas are in sync" if stays else remedies.EXECUTE,
+    )
+
+
+def _first(texts: Sequence[str], separator: str) -> str:
+    more = [f"{len(texts) - SHOWN:,} more"] if len(texts) > SHOWN else []
+    return separator.join([*texts[:SHOWN], *more])
+
+
 def dead_broker(finding: Finding) -> Words:
     """Amount: replicas that stay on it."""
     return Words(
@@ -95,6 +125,19 @@ def no_racks(finding: Finding) -> Words:
     """No facts."""
     return Words(
         _CLUSTER, "no broker has a rack: replicas are spread over brokers only", "set broker.rack on every broker"
+    )
+
+
+def nested_racks(finding: Finding) -> Words:
+    """Amount: racks; facts ``racks``: the names of two that share a part, and ``shared``; ``lines`` for two brokers."""
+    facts = finding.facts
+    return Words(
+        "racks",
+        f"each of the {int(finding.amount or 0):,} racks has one broker, and the names are nested: "
+        f"{' and '.join(facts['racks'])} are two racks to Kafka, so all replicas of a partition may be in "
+        f"{facts['shared']}",
+        "give brokers.csv with the racks that count, instead of the file that lists the brokers now: a first line "
+        f"broker_id,rack, then a line for each broker: {', then '.join(facts['lines'])}",
     )
 
 
@@ -156,10 +199,12 @@ BY_CODE = {
     FindingCode.STOPS_WRITES: stops_writes,
     FindingCode.RACK_EMPTIED: rack_emptied,
     FindingCode.NEWLY_EXPOSED: newly_exposed,
+    FindingCode.UNDER_REPLICATED: under_replicated,
     FindingCode.WAVE_TOO_LONG: wave_too_long,
     FindingCode.DEAD_BROKER: dead_broker,
     FindingCode.FENCED_BROKER: fenced_broker,
     FindingCode.NO_RACKS: no_racks,
+    FindingCode.NESTED_RACKS: nested_racks,
     FindingCode.NO_DISK_CAPACITY: no_disk_capacity,
     FindingCode.NO_NETWORK_CAPACITY: no_network_capacity,
     FindingCode.NO_RATES: no_rates,

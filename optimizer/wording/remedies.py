@@ -17,6 +17,10 @@ _NOT_FREE = {
         "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again",
     ),
     Cause.LEADERLESS: ("it has no leader", _START),
+    Cause.FAILED_DIRECTORY: (
+        "it has no leader, because a directory has failed",
+        "repair the disk and start the broker again, or delete the topic; then plan again",
+    ),
     Cause.NO_IN_SYNC_REPLICA: ("none of its replicas is in sync", _START),
     Cause.ON_FENCED_BROKER: ("one of its replicas is on a fenced broker", "start that broker, or drain it"),
     Cause.PIN_TOO_SMALL: ("its pin allows too few brokers", "let the pin allow more brokers"),

@@ -153,7 +153,7 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
 
 
 IN_ORDER = (
-    *("stops_writes", "rack_emptied", "newly_exposed", "unexplained", "wave_too_long"),
+    *("stops_writes", "rack_emptied", "newly_exposed", "unexplained", "under_replicated", "wave_too_long"),
     *("limited", "not_emptied", "rack_spread", "not_pinned", "not_resized"),
     *("left_for_disk", "log_dir_fills", "log_dir_over"),
     *("pin", "replication_factor", "no_spare_replica", "topic_spread", "band", "leader_band", "topic_leader_spread"),
@@ -168,7 +168,7 @@ IN_ORDER = (
         "not_free",
     ),
     "something_new",
-    *("dead_broker", "fenced_broker", "no_racks", "no_disk_capacity", "no_log_dir_capacity"),
+    *("dead_broker", "fenced_broker", "no_racks", "nested_racks", "no_disk_capacity", "no_log_dir_capacity"),
     *("no_network_capacity", "no_rates"),
     "not_asked_now",
 )

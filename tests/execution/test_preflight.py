@@ -354,13 +354,21 @@ RISKS: Mapping[str, tuple[dict[str, Any], list[str]]] = {
         {"in_sync": {**BEFORE.in_sync, ("stays", 1): frozenset({2})}},
         ["1 partition is under-replicated: stays-1"],
     ),
-    "it is on a broker that the plan knows as dead, and the plan changes the partition": (
+    "it is not in sync, and the plan removes it": (
         {"in_sync": {**BEFORE.in_sync, PARTITION: frozenset({1})}},
         [],
     ),
-    "it is on a broker that the plan knows as dead": (
-        {"in_sync": {**BEFORE.in_sync, PARTITION: frozenset({1})}},
+    "it is not in sync, the plan removes it, and writes need it": (
+        {"in_sync": {**BEFORE.in_sync, PARTITION: frozenset({1})}, "min_isr": {"stays": 2}},
+        [],
+    ),
+    "another one is not in sync than the plan removes": (
+        {"in_sync": {**BEFORE.in_sync, PARTITION: frozenset({2})}},
         ["1 partition is under-replicated: stays-0"],
+    ),
+    "none is in sync, and the plan removes one": (
+        {"in_sync": {**BEFORE.in_sync, PARTITION: frozenset()}},
+        ["1 partition is under min.insync.replicas: stays-0"],
     ),
     "a partition has no leader": (
         {"leaders": {**BEFORE.leaders, ("stays", 1): None}},
@@ -392,11 +400,15 @@ RISKS: Mapping[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("case", RISKS)
 def test_partitions_that_another_failure_may_stop_are_named(case: str) -> None:
-    """Of the whole cluster."""
+    """Of the whole cluster, except where the plan removes the replica that is out of sync: stays-0 goes to [1, 3]."""
     changes, problems = RISKS[case]
-    repaired = [PARTITION] if "the plan changes" in case else []
-    lines = preflight.at_risk(replace(BEFORE, **changes), [2] if "dead" in case else [], repaired)
-    assert lines == problems
+    assert preflight.at_risk(replace(BEFORE, **changes), {PARTITION: [1, 3]}) == problems
+
+
+def test_a_replica_out_of_sync_that_no_list_removes_is_named() -> None:
+    """Also if its partition is in the plan of another run."""
+    now = replace(BEFORE, in_sync={**BEFORE.in_sync, PARTITION: frozenset({1})})
+    assert preflight.at_risk(now, {("other", 0): [1, 3]}) == ["1 partition is under-replicated: stays-0"]
 
 
 def test_a_wave_without_spare_replicas_is_a_warning(first: Wave) -> None:

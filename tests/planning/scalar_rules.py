@@ -25,6 +25,7 @@ class Host:
     leads: bool
     empties: bool
     pins: Sequence[str]
+    failed: str | None
 
 
 def host_of(facts: Row, requests: ClusterPolicy, rack_policy: str) -> Host:
@@ -49,6 +50,7 @@ def host_of(facts: Row, requests: ClusterPolicy, rack_policy: str) -> Host:
         leads=serves and number not in requests.demote_brokers,
         empties=empties,
         pins=sorted(p.topics for p in requests.pins if number in p.brokers or facts["rack"] in p.racks),
+        failed=facts["closed_reason"] if facts["closed_cause"] == "failed_directory" else None,
     )
 
 
@@ -135,6 +137,10 @@ class Rules:
                     return "move_cannot_end", words
             return "in_flight", "its reassignment is still running"
         if facts["leader"] is None:
+            failed = {b: hosts[b].failed for b in sorted(facts["replicas"])}
+            if all(failed.values()):
+                broker, text = next(iter(failed.items()))
+                return "failed_directory", f"leaderless: {text} of broker {broker}"
             return "leaderless", "leaderless"
         if not facts["isr"]:
             return "no_in_sync_replica", "no in-sync replica"

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from optimizer.domain import Cause
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
 from optimizer.planning.policy.all_rules import instance_of
@@ -115,6 +116,25 @@ def test_causes(
     assert (row["fixed_cause"], row["fixed_reason"]) == (cause, reason)
     free = {None: "free", "topic_excluded": "fixed" if "only" in policy else "forced_only", "only": "order_only"}
     assert row["mobility"] == free.get(cause, "fixed")
+
+
+@pytest.mark.parametrize(
+    ("failed", "leader", "cause", "reason"),
+    [
+        ((1, 3), None, Cause.FAILED_DIRECTORY, "leaderless: failed directory /d/1 of broker 1"),
+        ((3,), None, Cause.LEADERLESS, "leaderless"),
+        ((5, 6), None, Cause.LEADERLESS, "leaderless"),
+        ((1, 3), 1, None, None),
+    ],
+)
+def test_a_partition_in_failed_directories_alone_names_one(
+    failed: Sequence[int], leader: int | None, cause: Cause | None, reason: str | None
+) -> None:
+    """With path and broker. If a broker without a failed directory holds a replica, that broker may bring it back."""
+    texts = {b: {"closed_cause": "failed_directory", "closed_reason": f"failed directory /d/{b}"} for b in failed}
+    brokers = [{**row, **texts.get(row["broker_id"], {})} for row in BROKERS]
+    [row], _ = _decide(brokers, [partition("t", 0, [3, 1], leader=leader)])
+    assert (row["fixed_cause"], row["fixed_reason"]) == (cause, reason)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +268,7 @@ def test_refusals(policy: Mapping[str, Any], message: str) -> None:
 def _random_brokers(draw: random.Random) -> list[Row]:
     racks = draw.choice(("abc", "ab", "aabc", [*"ab", None], [None]))
     states = draw.choices(("alive", "fenced", "dead"), (8, 1, 1), k=draw.randint(2, 8))
-    closed = [draw.choice((None, None, None, None, "cordoned")) for _ in states]
+    closed = [draw.choice((None, None, None, None, "cordoned", "failed_directory")) for _ in states]
     return [
         broker(
             number, draw.choice(racks), state=state, closed_cause=cause, closed_reason=cause, holds=draw.random() < 0.8

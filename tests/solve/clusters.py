@@ -82,16 +82,19 @@ def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: 
 def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int] | None = None) -> Partitions:
     """Partitions of topic t with the given replica lists, sizes (bytes) and rates (bytes per second).
 
-    Other nullable columns are null, except the leader.
+    All replicas are in sync. Other nullable columns are null, except the leader.
     """
     n, width = len(replicas), max(map(len, replicas))
     matrix = np.array([list(r) + [-1] * (width - len(r)) for r in replicas])
     rate = np.array(rates if rates is not None else [0] * n)
+    elsewhere = np.full((n, 1), -1)
     given: dict[str, Any] = {
         "topic": np.array(["t"] * n, dtype=object),
         "partition": np.arange(n),
         "replicas": matrix,
         "leader": matrix[:, 0],
+        "isr": matrix,
+        "elr": elsewhere,
         "replication_factor": np.array([len(r) for r in replicas]),
         "size_bytes": np.array(sizes),
         "in_bytes_per_s": rate,

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from optimizer.domain import FindingCode
-from optimizer.solve.findings.cluster_findings import broker_findings, emptied_racks, no_rack_findings, rate_findings
+from optimizer.solve.findings.cluster_findings import (
+    broker_findings,
+    emptied_racks,
+    nested_rack_findings,
+    no_rack_findings,
+    rate_findings,
+)
 from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_partitions
 
@@ -91,6 +97,32 @@ def test_racks_that_are_unknown_stay_so() -> None:
     findings = no_rack_findings(replace(brokers, racks_matter=False))
     assert [(f.code, f.when) for f in findings] == [(FindingCode.NO_RACKS, "both")]
     assert not list(no_rack_findings(brokers))
+
+
+@pytest.mark.parametrize(
+    ("racks", "lines"),
+    [
+        (("/fd0/ud0", "/fd0/ud1", "/fd1/ud0", "/fd1/ud1"), ["0,fd0", "1,fd0"]),
+        (("az1/r1", "az2/r1", "az2/r2"), ["1,az2", "2,az2"]),
+        (("az1/r1/u1", "az2/r1/u1", "az2/r1/u2"), ["1,az2", "2,az2"]),
+        (("az1/r1", "az1/r2", "az1/r3"), None),
+        (("az1/r1", "az2/r1", "az3/r1"), None),
+        (("az1", "az2", "az3"), None),
+        (("euw1-az1", "euw1-az2", "use1-az1"), None),
+        (("az1/r1", "az2/r1", "az2"), None),
+    ],
+)
+def test_racks_of_one_broker_with_nested_names_are_a_finding(racks: tuple[str, ...], lines: list[str] | None) -> None:
+    """If the first part of the names groups some brokers and splits others; the remedy has lines to type."""
+    brokers = replace(make_brokers([*range(len(racks))]), rack_names=racks)
+    found = in_full(nested_rack_findings(brokers))
+    assert [(f.code, f.when) for f in found] == ([(FindingCode.NESTED_RACKS, "both")] if lines else [])
+    assert all(
+        f.remedy.endswith(f"broker_id,rack, then a line for each broker: {', then '.join(lines)}") for f in found
+    )
+    of_two = replace(make_brokers([*range(len(racks)), 0]), rack_names=racks)
+    assert [*nested_rack_findings(of_two)] == [], "a rack has two brokers"
+    assert [*nested_rack_findings(replace(brokers, racks_matter=False))] == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from optimizer.settings import Policy
 from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.rounds.cluster_round import owner_slots
 from optimizer.solve.rules.bands import bands, broker_loads, demand_of, fullness, load_scale, replica_weights
-from optimizer.solve.rules.racks import live_rack_sizes, rack_caps
+from optimizer.solve.rules.racks import live_rack_sizes, rack_caps, rack_floors
 from optimizer.solve.shard.assemble import ClusterFrame, assemble
 from optimizer.solve.shard.exact import is_small_cluster
 from optimizer.solve.shard.shard_solver import solve_shard
@@ -18,24 +18,32 @@ RACKS = [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
-    ("replicas", "draining", "full", "owner"),
+    ("replicas", "draining", "full", "stuck", "owner"),
     [
-        pytest.param([0, 1, 3], (), (), 0, id="two replicas in one rack: one of them, by the turn"),
-        pytest.param([0, 1, 3], (), (1,), 1, id="two in one rack: the one on the fuller broker"),
-        pytest.param([0, 1, 3], (3,), (), 0, id="a broker to empty elsewhere comes after the rack"),
-        pytest.param([0, 1, 3], (3,), (3,), 0, id="however full it is"),
-        pytest.param([0, 3, 6], (3,), (0,), 1, id="a broker to empty comes before a full one"),
-        pytest.param([0, 3, 6], (), (6,), 2, id="a full broker comes before the turn"),
-        pytest.param([0, 3, 6], (), (), 0, id="else the turn decides"),
-        pytest.param([0, 3, 6], (0, 6, 7, 8), (), 2, id="a rack to be empty comes before a broker to empty"),
+        pytest.param([0, 1, 3], (), (), (), 0, id="two replicas in one rack: one of them, by the turn"),
+        pytest.param([0, 1, 3], (), (1,), (), 1, id="two in one rack: the one on the fuller broker"),
+        pytest.param([0, 1, 3], (3,), (), (), 0, id="a broker to empty elsewhere comes after the rack"),
+        pytest.param([0, 1, 3], (3,), (3,), (), 0, id="however full it is"),
+        pytest.param([0, 3, 6], (3,), (0,), (), 1, id="a broker to empty comes before a full one"),
+        pytest.param([0, 3, 6], (), (6,), (), 2, id="a full broker comes before the turn"),
+        pytest.param([0, 3, 6], (), (), (), 0, id="else the turn decides"),
+        pytest.param([0, 3, 6], (0, 6, 7, 8), (), (), 2, id="a rack to be empty comes before a broker to empty"),
+        pytest.param([0, 1, 3], (), (0,), (1,), 1, id="two in one rack: the one out of sync, however full the other"),
+        pytest.param([0, 3, 6], (3,), (), (6,), 1, id="out of sync alone is no reason"),
+        pytest.param([0, 1, 3, 4], (), (), (4,), 3, id="a rack has none: of the racks with two the one out of sync"),
+        pytest.param([0, 1, 3, 6], (), (), (6,), 0, id="as many as each rack needs: out of sync is no reason"),
     ],
 )
-def test_owner(replicas: list[int], draining: tuple[int, ...], full: tuple[int, ...], owner: int) -> None:
-    """Racks come first, then brokers to empty, then brokers above their bands, then the turn."""
+def test_owner(
+    replicas: list[int], draining: tuple[int, ...], full: tuple[int, ...], stuck: tuple[int, ...], owner: int
+) -> None:
+    """Racks come first, there a replica out of sync, then brokers to empty, then full brokers, then the turn."""
     brokers = make_brokers(RACKS, draining=draining)
     fuller = np.where(np.isin(np.arange(9), full), 1.5, 0.9)
-    caps = rack_caps(np.array([3]), *[live_rack_sizes(brokers)] * 2)
-    assert owner_slots(brokers, np.array([replicas]), caps, np.array([0]), fuller).tolist() == [owner]
+    factor, sizes, lists = np.array([len(replicas)]), live_rack_sizes(brokers), np.array([replicas])
+    caps, floors = rack_caps(factor, sizes, sizes), np.minimum(rack_floors(factor, sizes)[:, None], sizes)
+    owners = owner_slots(brokers, lists, np.isin(lists, stuck), caps, floors, np.array([0]), fuller)
+    assert owners.tolist() == [owner]
 
 
 def test_fullness_is_that_of_the_scarcest_resource() -> None:

@@ -266,7 +266,9 @@ def test_the_owner_of_a_partition_changes_from_round_to_round() -> None:
     task = replace(History().next(), shard=np.arange(6))
     ties = np.array([0, 1, 0, 1, 0, 1])
     owners = [
-        replace(task, round=number).shards_of(partitions.replicas, partitions.replication_factor, ties)[1].tolist()
+        replace(task, round=number)
+        .shards_of(partitions.replicas, np.zeros((6, 2), dtype=bool), partitions.replication_factor, ties)[1]
+        .tolist()
         for number in range(3)
     ]
     assert owners == [[0, 3, 2, 5, 4, 1], [2, 1, 4, 3, 0, 5], [0, 3, 2, 5, 4, 1]]

@@ -37,9 +37,9 @@ def size(broker_id: int, number: int, size_bytes: Any, **more: Any) -> Record:
     return Record("log_dir_replica", 3, {**payload, "offset_lag": 0, "is_future": False, **more})
 
 
-def directory(broker_id: int, log_dir: str = "/d", total_bytes: int | None = None) -> Record:
+def directory(broker_id: int, log_dir: str = "/d", total_bytes: int | None = None, error: str | None = None) -> Record:
     """A log directory."""
-    fields = {"broker_id": broker_id, "log_dir": log_dir, "error": None, "total_bytes": total_bytes}
+    fields = {"broker_id": broker_id, "log_dir": log_dir, "error": error, "total_bytes": total_bytes}
     return Record("log_dir", 3, {**fields, "usable_bytes": None})
 
 

@@ -15,7 +15,7 @@ def living_hosts(racks: Mapping[int, str]) -> pd.DataFrame:
     same = {
         "state": "alive", "accepts_replicas": True, "accepts_leadership": True, "must_empty": False,
         "disk_capacity_bytes": None, "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None,
-        "pinned_topics": [], "log_dirs": None,
+        "pinned_topics": [], "log_dirs": None, "closed_reason": None,
     }  # fmt: skip
     return pd.DataFrame([{"broker_id": broker, "rack": rack, **same} for broker, rack in racks.items()])
 
@@ -28,7 +28,7 @@ def partition(number: int, current: Sequence[int], proposed: Sequence[int] = (),
     row = {
         "topic": "t", "partition": number, "current_replicas": [*current],
         "proposed_replicas": [*(proposed or current)],
-        "controller_replicas": None, "isr": sorted(current), "elr": None, "leader": current[0],
+        "controller_replicas": None, "adding_replicas": None, "isr": sorted(current), "elr": None, "leader": current[0],
         "min_insync_replicas": None, "allows_unclean_election": None, "in_bytes_per_s": 1, "out_bytes_per_s": 10,
         "size_bytes": 5, "wave": 1 if proposed else None,
     }  # fmt: skip
@@ -135,3 +135,78 @@ def test_near_leaders_that_save_nothing_have_no_load(changes: dict[str, Any]) ->
     """The leaving replica is out of sync, or there is nothing to copy, or the target is in another rack."""
     assert near_leaders(planned(partition(0, [12, 11], [12, 14]))[0]) == {1: 3.0}
     assert near_leaders(planned(partition(0, [12, 11], [12, 14], **changes))[0]) == {}
+
+
+FAILED = "failed directory /d/2"
+FLIGHT = {"controller_replicas": [11, 14, 12], "adding_replicas": [14]}
+OUT = {"isr": [11]}
+
+
+@pytest.mark.parametrize(
+    ("row", "hosts", "expected"),
+    [
+        # rows that the plan changes; what is wrong with broker 12; when, and the detail
+        (partition(1, [11, 12]), {}, None),
+        (partition(1, [11, 12], **OUT), {}, ("both", "broker 12")),
+        (partition(1, [11, 12, 13], **OUT), {}, ("both", "brokers 12, 13")),
+        (partition(1, [11, 12], [12, 11], **OUT), {}, ("both", "broker 12")),
+        (partition(1, [11, 12], [13, 12], **OUT), {}, ("both", "broker 12")),
+        (partition(1, [11, 12], [11, 13], **OUT), {}, ("before", "broker 12")),
+        (partition(1, [11, 12, 13], [11, 13, 14], **OUT), {}, ("both", "broker 13")),
+        (partition(1, [11, 12], [11], **OUT), {}, ("before", "broker 12")),
+        (partition(1, [11, 14], isr=[11, 12], **FLIGHT), {}, None),
+        (partition(1, [11, 14], isr=[11], **FLIGHT), {}, ("both", "broker 12")),
+        (
+            partition(1, [11, 12], **OUT),
+            {"closed_reason": FAILED},
+            ("both", f"broker 12; 1 replica on broker 12: {FAILED}"),
+        ),
+        (partition(1, [11, 12], **OUT), {"state": "fenced"}, ("both", "broker 12; 1 replica on broker 12: fenced")),
+        (
+            partition(1, [11, 12], [11, 13], **OUT),
+            {"state": "dead", "closed_reason": FAILED},
+            ("before", "broker 12; 1 replica on broker 12: dead"),
+        ),
+        (
+            partition(1, [12], leader=None),
+            {"closed_reason": FAILED},
+            ("both", f"broker 12; 1 replica on broker 12: {FAILED}; 1 partition without a leader"),
+        ),
+    ],
+)
+def test_under_replicated_partitions_are_counted_as_before_a_wave(
+    row: dict[str, Any], hosts: dict[str, Any], expected: tuple[str, str] | None
+) -> None:
+    """Those whose replica out of sync stays, with its broker, are apart from those that the plan repairs."""
+    changed = HOSTS.assign(**{name: HOSTS[name].mask(HOSTS["broker_id"] == 12, text) for name, text in hosts.items()})
+    rows = pd.DataFrame([partition(0, [13, 14]), row])
+    _, findings = exposure_rows(rows, changed, needs_whole_min_isr=False)
+    found = findings[findings["code"] == FindingCode.UNDER_REPLICATED]
+    repaired = ": the plan removes these replicas"
+    assert found[["when", "subject", "detail", "amount"]].values.tolist() == (
+        []
+        if expected is None
+        else [
+            [
+                expected[0],
+                "1 of 2 partitions",
+                f"under-replicated ({expected[1]}){repaired if expected[0] == 'before' else ''}",
+                1,
+            ]
+        ]
+    )
+
+
+def test_what_stays_and_what_leaves_are_two_findings() -> None:
+    """Of many brokers the first ten are named."""
+    hosts = living_hosts(dict.fromkeys(range(1, 16), "a"))
+    lists = [[broker, 15] for broker in range(1, 15)]
+    rows = [partition(number, brokers, isr=[15], leader=15) for number, brokers in enumerate(lists)]
+    rows[0]["proposed_replicas"], rows[0]["wave"] = [15, 2], 1
+    _, findings = exposure_rows(pd.DataFrame(rows), hosts, needs_whole_min_isr=False)
+    found = findings[findings["code"] == FindingCode.UNDER_REPLICATED]
+    assert found["detail"].tolist() == [
+        "under-replicated (brokers 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 3 more)",
+        "under-replicated (broker 1): the plan removes these replicas",
+    ]
+    assert found[["when", "amount", "limit"]].values.tolist() == [["both", 13, 14], ["before", 1, 14]]

@@ -201,6 +201,16 @@ CASES = {
         ("has_leader", "one_replication_factor"),
         "t-1 has no leader",
     ),
+    "lost-with-its-directory": Case(
+        [*cut(1), partition(1, [3], leader=None, isr=[3]), directory(3, "/d2", error="KAFKA_STORAGE_ERROR")],
+        ("log_dir_healthy", "has_leader", "one_replication_factor"),
+        "directory /d2 of broker 3 has failed: KAFKA_STORAGE_ERROR",
+    ),
+    "led-and-unsized": Case(
+        [*cut(1), load(1), partition(1, [3], leader=3), directory(3, "/d2", error="KAFKA_STORAGE_ERROR")],
+        ("size_known!", "log_dir_healthy", "one_replication_factor"),
+        "t-1 has no size",
+    ),
     "leaderless-and-unsized": Case(
         [*cut(1), load(1), partition(1, [9, 2], leader=None, isr=[9])],
         ("size_known!", "broker_registered", "has_leader", "one_replication_factor"),
@@ -522,12 +532,13 @@ def test_a_broker_that_only_replica_lists_name_is_dead(outcome: Outcome) -> None
     assert (rows[9]["disk_capacity_bytes"], rows[1]["disk_capacity_bytes"]) == (None, 10_000)
 
 
-def test_a_partition_on_dead_brokers_alone_is_outside_of_coverage(outcome: Outcome) -> None:
+@pytest.mark.parametrize("name", ["lost", "lost-with-its-directory"])
+def test_a_partition_that_no_broker_can_serve_is_outside_of_coverage(outcome: Outcome, name: str) -> None:
     """Its size and rates can't be known: they are neither counted nor required, and its row in the table says so."""
-    judged = {row["rule"]: row["judged_rows"] for row in outcome.of("quality_results", "lost")}
+    judged = {row["rule"]: row["judged_rows"] for row in outcome.of("quality_results", name)}
     assert (judged["size_known"], judged["rates_known"], judged["replica_has_log"]) == (3, 3, 4)
-    assert "rates_known" not in {row["rule"] for row in outcome.of("input_findings", "lost")}
-    sources = {row["partition"]: row["size_source"] for row in outcome.of("partition_load", "lost")}
+    assert "rates_known" not in {row["rule"] for row in outcome.of("input_findings", name)}
+    sources = {row["partition"]: row["size_source"] for row in outcome.of("partition_load", name)}
     assert sources == {0: "log_dirs", 1: "missing", 2: "log_dirs", 3: "log_dirs"}
 
 

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from optimizer.errors import BallastError
+from optimizer.kafka.versions import completion_rule
 from optimizer.planning.policy.brokers import decide_brokers
 from optimizer.planning.policy.partitions import decide_partitions
 from optimizer.planning.policy.refusals import known_of, unknown_names, unmet_by_brokers
@@ -38,7 +39,8 @@ def instance_of(
     )
     for refusal in filter(None, refusals):
         raise refusal
-    decided = decide_partitions(partitions, hosts, requests, policy)
+    completion = completion_rule(settings.kafka_versions()[cluster_id])
+    decided = decide_partitions(partitions, hosts, requests, policy, completion)
     if policy.topic_spread or policy.topic_leader_spread:
         unpinned = decided[decided["pinned_brokers"].isna()]
         counts = unpinned.groupby(["topic", "replication_factor"], as_index=False).size()

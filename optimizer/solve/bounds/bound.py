@@ -28,7 +28,7 @@ M. L. Fisher, The Lagrangian relaxation method for solving integer programming p
 
 import numpy as np
 
-from optimizer.domain import FORCED_ONLY, Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.domain import FORCED_ONLY, Bands, Brokers, Floats, Ints, Partitions, only_in
 from optimizer.solve.rules.mobility import may_repair_racks, stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
@@ -38,11 +38,6 @@ from optimizer.solve.rules.resources import DISK
 def widen(bands: Bands, after: Floats) -> Bands:
     """Bands widened to include the loads of a plan."""
     return Bands(bands.resources, np.minimum(bands.lower, after), np.maximum(bands.upper, after))
-
-
-def only_in(lists: Ints, others: Ints) -> Bools:
-    """Replicas of ``lists`` on brokers that ``others``, of the same partitions, do not name, (P, W)."""
-    return np.asarray((lists[:, :, None] != others[:, None, :]).all(axis=2) & (lists >= 0))
 
 
 def copies_of(before: Ints, after: Ints) -> Ints:

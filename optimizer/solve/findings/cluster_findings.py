@@ -1,5 +1,6 @@
 """Findings of a whole cluster: unknown values, broken rack rules, brokers that are down or not emptied."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -131,3 +132,21 @@ def no_rack_findings(brokers: Brokers) -> Iterator[Finding]:
     """A finding if the policy spreads replicas over racks, and no broker has a rack."""
     if not brokers.racks_matter:
         yield Finding(FindingCode.NO_RACKS, "both")
+
+
+def nested_rack_findings(brokers: Brokers) -> Iterator[Finding]:
+    """A finding if each rack has one broker, and names such as ``az1/r2`` show that several share a larger rack."""
+    parts = [name.strip("/").split("/") for name in brokers.rack_names if name]
+    of_parent = Counter(names[0] for names in parts)
+    shared = [parent for parent, racks in sorted(of_parent.items()) if racks > 1]
+    is_single = np.bincount(brokers.rack[brokers.is_live]).max(initial=0) == 1
+    if not (brokers.racks_matter and is_single and shared and len(of_parent) > 1 and all(len(p) > 1 for p in parts)):
+        return
+    named = [(int(b), brokers.rack_names[r]) for b, r in zip(brokers.ids, brokers.rack, strict=True)]
+    first = [(broker, name) for broker, name in named if name.strip("/").split("/")[0] == shared[0]][:2]
+    facts = {
+        "racks": [name for _, name in first],
+        "shared": shared[0],
+        "lines": [f"{broker},{shared[0]}" for broker, _ in first],
+    }
+    yield Finding(FindingCode.NESTED_RACKS, "both", amount=len(parts), facts=facts)

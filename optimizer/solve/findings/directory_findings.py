@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from optimizer.domain import Bools, Brokers, FindingCode, Ints, LogDir, Partitions
-from optimizer.solve.bounds.bound import only_in
+from optimizer.domain import Bools, Brokers, FindingCode, Ints, LogDir, Partitions, only_in
 from optimizer.solve.findings.finding import Finding
 
 

@@ -5,8 +5,8 @@ no copies and changes no preferred leader. It decides how busy the busiest leade
 (formula 29 of docs/solver.md). Each broker that may fail is a problem of its own: its leaders, and the loads of the
 others.
 
-1. Lists that the plan changes anyway: the largest partition first, each to the follower with the least load. Brokers
-   that may not lead come last.
+1. Lists that the plan changes anyway: the largest partition first, each to the follower with the least load. Followers
+   that are out of sync, and brokers that may not lead, come last.
 2. As long as that helps: the busiest leader after the worst failure gives a partition to another follower, which may
    have to give some of its own to others.
 3. If ``failover_spread`` is "few": the same steps with lists that the plan does not change, at most ``MOST_LISTS``. Of
@@ -46,9 +46,12 @@ class _Failover:
 
     def __init__(self, brokers: Brokers, partitions: Partitions, lists: Ints) -> None:
         is_live = (lists >= 0) & brokers.is_live[lists]
-        self.lists, self.options = lists, _may_inherit(is_live, is_live & brokers.accepts_leadership[lists])
+        follows, in_sync = is_live & ~_at(_first(is_live), lists.shape[1]), ~partitions.stuck(lists)
+        self.lists, self.options = lists, _may_inherit(is_live, in_sync, brokers.accepts_leadership[lists])
         self.load = led_bytes_per_s(lists, partitions)
-        self.heir = _first(is_live & ~_at(_first(is_live), lists.shape[1]))
+        # A list that stays counts as in sync: it is not named only because a replica is out of sync for now.
+        may_follow = follows & (in_sync | (lists == partitions.replicas).all(axis=1, keepdims=True))
+        self.heir = _first(np.where(may_follow.any(axis=1, keepdims=True), may_follow, follows))
         self.leader = np.where(is_live.any(axis=1), np.take_along_axis(lists, _first(is_live)[:, None], 1)[:, 0], -1)
         self._by_leader = np.argsort(self.leader, kind="stable")
         n = len(brokers)
@@ -177,11 +180,14 @@ def _at(slot: Ints, width: int) -> Bools:
     return np.asarray(np.arange(width) == slot[:, None])
 
 
-def _may_inherit(is_live: Bools, may_lead: Bools) -> Bools:
-    """Followers that should lead if the leader fails, (P, W): those that may lead; all if none may."""
-    follows = np.arange(is_live.shape[1]) > 0
-    chosen = may_lead & follows
-    return np.where(chosen.any(axis=1, keepdims=True), chosen, is_live & follows)
+def _may_inherit(is_live: Bools, in_sync: Bools, may_lead: Bools) -> Bools:
+    """Followers that should lead if the leader fails, (P, W) (formula 34 of docs/solver.md): those in sync, of these
+    the ones that may lead; where there are none, all."""
+    chosen = is_live & (np.arange(is_live.shape[1]) > 0)
+    for wanted in (in_sync, may_lead):
+        better = chosen & wanted
+        chosen = np.where(better.any(axis=1, keepdims=True), better, chosen)
+    return chosen
 
 
 def order_followers(

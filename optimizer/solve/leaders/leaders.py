@@ -102,12 +102,14 @@ def leader_bands(
 def may_lead(brokers: Brokers, replicas: Ints, partitions: Partitions) -> Bools:
     """Which slots may lead, (P, W).
 
-    These are slots on brokers that accept leadership. Only the first slot may lead if there is no such broker, if the
-    partition may not be reordered, or if its list names a broker that is not live (Kafka's tool would refuse the list).
+    These are slots on brokers that accept leadership; a new preferred leader has all committed records (formula 34 of
+    docs/solver.md). Only the first slot may lead if there is no such slot, if the partition may not be reordered, or if
+    its list names a broker that is not live (Kafka's tool would refuse the list).
     """
     held = replicas >= 0
     host = np.maximum(replicas, 0)
-    may = held & brokers.accepts_leadership[host]
+    leads_now = replicas == partitions.replicas[:, :1]
+    may = held & brokers.accepts_leadership[host] & (leads_now | ~partitions.may_lose_records(replicas))
     same = (replicas == partitions.replicas).all(axis=1)
     first_stays = (replicas[:, 0] == partitions.replicas[:, 0]) & may[:, 0]
     # A list without the requested length stays as it is: the audit would refuse it in a plan.

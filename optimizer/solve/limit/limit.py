@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.cluster_policy import NO_LIMIT, MoveLimit
-from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.bounds.bound import copies_of, only_in
+from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions, only_in
+from optimizer.solve.bounds.bound import copies_of
 from optimizer.solve.rules.bands import load_outside, replica_weights
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.urgency import BALANCE, urgency

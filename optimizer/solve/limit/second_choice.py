@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.cluster_policy import NO_LIMIT
-from optimizer.domain import FORCED_ONLY, FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.bounds.bound import only_in
+from optimizer.domain import FORCED_ONLY, FREE, RACKS_ONLY, Bools, Brokers, Floats, Ints, Partitions, only_in
+from optimizer.kafka.partition_state import CompletionRule, reassignments_end
 from optimizer.solve.rules.bands import broker_loads
 from optimizer.solve.rules.pins import group_by_pins, must_leave, rack_rule
 from optimizer.solve.rules.racks import rack_disorder, rack_histogram
@@ -58,6 +58,8 @@ class _Rules:
     ----------
     leaves : (P, W) bool
         Replicas that must leave.
+    stuck : (P, W) bool
+        Replicas that are out of sync: among equals they are replaced first.
     is_only_forced : (P,) bool
         Only replicas that must leave may be replaced.
     group : (P,) int64
@@ -68,15 +70,22 @@ class _Rules:
         Most and least replicas in a rack.
     sizes : (G, R) int64
         Sizes of racks.
+    completion : CompletionRule
     """
 
     leaves: Bools
+    stuck: Bools
     is_only_forced: Bools
     group: Ints
     allowed: Bools
     cap: Ints
     floor: Ints
     sizes: Ints
+    completion: CompletionRule
+
+    def ends(self, p: int, before: Ints, after: Ints) -> bool:
+        """Whether Kafka ends the reassignment of a partition."""
+        return bool(reassignments_end(before[None], after[None], ~self.stuck[[p]], self.completion)[0])
 
     def disorder(self, p: int, histograms: Ints) -> Ints:
         """Replicas of a partition that break the rack rule, (N,), from its replicas in each rack, (N, R)."""
@@ -94,6 +103,7 @@ def second_choices(
     room_bytes: Floats,
     allowed: Ints,
     frees_disk: bool,
+    completion: CompletionRule = CompletionRule.TARGET,
     most_bytes: Floats | None = None,
 ) -> tuple[Ints, Bools]:
     """Lists of the changed partitions, (P, W), and the partitions that are still not fully repaired, (P,).
@@ -111,12 +121,14 @@ def second_choices(
         Bytes and replicas that may still be copied.
     frees_disk : bool
         Try again with the space that the second choices themselves free, as long as that repairs something.
+    completion : CompletionRule
+        When Kafka ends a reassignment: a list with which it would not is no choice.
     most_bytes : (B,) float64, optional
         The largest replica that the log directories of each broker take; any by default.
     """
     lists = np.where(kept[:, None], planned, partitions.replicas)
     held_back = ~kept
-    rules = _rules(brokers, partitions)
+    rules = _rules(brokers, partitions, completion)
     by_topic = _room_by_topic(len(brokers), partitions, unchanged, lists)
     most_bytes = np.full(len(brokers), np.inf) if most_bytes is None else most_bytes
     room = _Room(room_bytes.copy(), by_topic, allowed.copy(), most_bytes)
@@ -157,26 +169,28 @@ def _replace_lists(
         repaired, broken = _repaired(
             brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
         )
-        if brokers.is_live[repaired[repaired >= 0]].all():
+        if brokers.is_live[repaired[repaired >= 0]].all() and rules.ends(p, lists[p], repaired):
             room.take(topic, size, lists[p], repaired)
             lists[p], held_back[p] = repaired, broken > 0
     leaving = np.where(only_in(before, lists), before, -1)
     return broker_loads(len(brokers), leaving, partitions.size_bytes[:, None].astype(float))[:, 0]
 
 
-def _rules(brokers: Brokers, partitions: Partitions) -> _Rules:
+def _rules(brokers: Brokers, partitions: Partitions, completion: CompletionRule) -> _Rules:
     groups, replicas = group_by_pins(brokers, partitions.topic), partitions.replicas
     rule = rack_rule(brokers, groups, (replicas >= 0).sum(axis=1))
     may_leave = np.isin(partitions.mobility, (FREE, FORCED_ONLY))[:, None]
     accepting = brokers.accepts_replicas & ~brokers.must_empty
     return _Rules(
         leaves=must_leave(brokers, partitions, groups, replicas) & may_leave,
+        stuck=partitions.stuck(replicas),
         is_only_forced=partitions.mobility == FORCED_ONLY,
         group=groups.of,
         allowed=groups.allowed & accepting,
         cap=rule.cap,
         floor=rule.floor,
         sizes=rule.sizes,
+        completion=completion,
     )
 
 
@@ -219,7 +233,8 @@ def _repaired(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Float
         better = (disorder < now) & (leaves[slot] | ~rules.is_only_forced[p]) | (leaves[slot] & (disorder == now))
         if step == steps or not better.any():
             break
-        key = np.where(better, np.where(leaves[slot], 0, len(old)) + disorder, np.iinfo(np.int64).max)
+        rank = 2 * (np.where(leaves[slot], 0, len(old)) + disorder) + ~rules.stuck[p, slot]
+        key = np.where(better, rank, np.iinfo(np.int64).max)
         best = int(key.argmin())
         target = int(np.where(is_open & (brokers.rack == rack[best]), room, 0).argmax())
         replicas[slot[best]], is_open[target], leaves[slot[best]] = target, False, False

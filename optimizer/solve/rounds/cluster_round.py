@@ -54,30 +54,37 @@ class ClusterRound:
         """The lowest number of its shards."""
         return int(self.shard[self.shard >= 0].min())
 
-    def shards_of(self, current: Ints, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
+    def shards_of(self, current: Ints, stuck: Bools, replication_factor: Ints, tie: Ints) -> tuple[Ints, Ints]:
         """Shard of each replica, (P, W), -1 as padding; and the shard that owns each partition, (P,).
 
         Parameters
         ----------
+        stuck : (P, W) bool
+            Replicas that were out of sync before the plan.
         tie : (P,) int64
             A number for each partition that does not depend on the others.
         """
         brokers = self.frame.brokers
-        caps = rack_caps(replication_factor, live_rack_sizes(brokers), hosting_rack_sizes(brokers))
+        sizes = live_rack_sizes(brokers)
+        caps = rack_caps(replication_factor, sizes, hosting_rack_sizes(brokers))
+        floors = np.minimum(rack_floors(replication_factor, sizes)[:, None], sizes)
         full = fullness(self.frame.loads, self.frame.bands)
         if not self.frame.tuning.owners_by_fullness:
             full = np.zeros_like(full)
-        slot = owner_slots(brokers, current, caps, tie + self.round, full)
+        slot = owner_slots(brokers, current, stuck, caps, floors, tie + self.round, full)
         shard = np.where(current >= 0, self.shard[np.maximum(current, 0)], -1)
         return shard, shard[np.arange(len(shard)), slot]
 
 
-def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness: Floats) -> Ints:
+def owner_slots(
+    brokers: Brokers, replicas: Ints, stuck: Bools, cap: Ints, floor: Ints, tie: Ints, fullness: Floats
+) -> Ints:
     """Slot of a replica of each partition, (P,): the shard of that replica owns the partition.
 
     Replicas are ranked in this order:
 
-    1. In a rack over its cap, or in a rack to empty: one of these must change racks. The fullest broker comes first,
+    1. In a rack over its cap, or in a rack to empty: one of these must change racks. A replica that is out of sync
+       comes first, also if another rack has too few and its own more than it needs; then that on the fullest broker,
        because it must shed load anyway.
     2. On a broker to empty. Such a replica may stay in its rack, so any shard can move it.
     3. On a broker above its band.
@@ -85,6 +92,10 @@ def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness
 
     Parameters
     ----------
+    stuck : (P, W) bool
+        Replicas that were out of sync before the plan.
+    cap, floor : (P,), (P, R) int64
+        Most replicas in any rack, least in each.
     tie : (P,) int64
         A number for each partition that does not depend on the others.
     fullness : (B,) float64
@@ -94,12 +105,15 @@ def owner_slots(brokers: Brokers, replicas: Ints, cap: Ints, tie: Ints, fullness
     host = np.maximum(replicas, 0)
     counts = rack_histogram(replicas, brokers.rack, len(brokers.rack_names))
     leaves = brokers.must_empty[host] & held
-    over = np.take_along_axis(counts, brokers.rack[host], axis=1) > cap[:, None]
-    over |= leaves & (live_rack_sizes(brokers) == 0)[brokers.rack[host]]
+    rack = brokers.rack[host]
+    over = np.asarray(np.take_along_axis(counts, rack, axis=1) > cap[:, None])
+    is_short = (counts < floor).any(axis=1, keepdims=True)
+    spare = over | (is_short & np.take_along_axis(counts > floor, rack, axis=1))
+    over |= leaves & (live_rack_sizes(brokers) == 0)[rack]
     full = fullness[host]
     factor = np.maximum(held.sum(axis=1), 1)[:, None]
     turn = (np.arange(replicas.shape[1])[None, :] - tie[:, None]) % factor
-    urgency = 4 * over + 2 * leaves + (full > 1)
+    urgency = 8 * (spare & stuck) + 4 * over + 2 * leaves + (full > 1)
     within = np.where(over, 1 - 1 / (1 + full), 1 - turn / factor)
     return np.asarray(np.where(held, urgency + within / 2, -1.0).argmax(axis=1))
 

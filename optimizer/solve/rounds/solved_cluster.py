@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from optimizer.cluster_policy import ClusterPolicy
 from optimizer.domain import Bands, Brokers, Floats
+from optimizer.kafka.partition_state import CompletionRule
 from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.limit_findings import OverLimits
 from optimizer.solve.findings.order_findings import LeftForDisk
@@ -26,9 +27,13 @@ class SolvedCluster:
         Absolute loads before the plan, and now.
     is_resized : bool
         A replica list changes its length.
+    has_stuck : bool
+        Replicas of a list that may change are out of sync.
     progress : Progress
     failures : tuple of Finding
         Shards that failed or ran out of time.
+    completion : CompletionRule
+        When Kafka ends a reassignment.
     cluster_policy : ClusterPolicy
         What the settings request for this cluster.
     over_limits : OverLimits, optional
@@ -45,10 +50,18 @@ class SolvedCluster:
     loads: Floats
     is_resized: bool
     progress: Progress
+    has_stuck: bool = False
+    completion: CompletionRule = CompletionRule.TARGET
     failures: tuple[Finding, ...] = ()
     cluster_policy: ClusterPolicy = field(default_factory=ClusterPolicy)
     over_limits: OverLimits | None = None
     left_for_disk: LeftForDisk | None = None
+
+    @property
+    def may_have_impossible_lists(self) -> bool:
+        """Whether Kafka may refuse a change (a broker is down), or may not end one (a replica is out of sync)."""
+        needs_all = self.completion is CompletionRule.TARGET or self.is_resized
+        return not self.brokers.is_live.all() or (self.has_stuck and needs_all)
 
 
 Clusters = Mapping[str, SolvedCluster]

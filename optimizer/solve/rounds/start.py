@@ -21,6 +21,10 @@ class _Draft:
 
     Parameters
     ----------
+    stuck : (P, W) bool
+        Replicas that are out of sync before the plan.
+    not_again : list of (N,) int64
+        Brokers that a shorter list may not name again: their replicas are out of sync.
     outside_pin : (P, W) bool
         Replicas outside their pin; ``counts`` excludes them.
     placed : (P, W) int64
@@ -35,6 +39,8 @@ class _Draft:
     partitions: Partitions
     groups: PinGroups
     rule: RackRule
+    stuck: Bools
+    not_again: list[Ints]
     outside_pin: Bools
     placed: Ints
     counts: Ints
@@ -44,7 +50,7 @@ class _Draft:
     may_host: Bools
 
     def drop(self, p: int) -> None:
-        """Remove one replica: first one that must leave its broker or pin, then one that its rack can spare.
+        """Remove one replica: first one out of sync, then one that must leave, then one that its rack can spare.
 
         The leader comes last; among equals the replica on the fullest broker comes first.
         """
@@ -54,7 +60,8 @@ class _Draft:
         rank = np.where(must_go, -1, self._spare(p)[self.brokers.rack[hosts]])
         leads = 2 * (hosts == self.partitions.leader[p]) + (slots == 0)
         full = (self.loads[hosts] / self.ceiling[hosts]).max(axis=1)
-        self._clear(p, int(slots[np.lexsort((-full, leads, rank))[0]]))
+        in_sync = ~self.stuck[p, slots]
+        self._clear(p, int(slots[np.lexsort((-full, leads, rank, in_sync))[0]]))
 
     def add(self, p: int, slot: int) -> bool:
         """Put a replica into a slot: in the rack that needs one most, on its least full broker.
@@ -64,6 +71,7 @@ class _Draft:
         held = self.placed[p][self.placed[p] >= 0]
         open_ = self.may_host[self.groups.of[p]].copy()
         open_[held] = False
+        open_[self.not_again[p]] = False
         hosts = np.flatnonzero(open_)
         if not len(hosts):
             return False
@@ -135,11 +143,15 @@ def _draft(brokers: Brokers, partitions: Partitions, bands: Bands, loads: Floats
     groups = group_by_pins(brokers, partitions.topic)
     placed = partitions.replicas.copy()
     outside_pin = groups.outside_pin(placed) & (partitions.mobility == FREE)[:, None]
+    stuck = partitions.stuck(placed)
+    barred = stuck & partitions.shrinks[:, None]
     return _Draft(
         brokers=brokers,
         partitions=partitions,
         groups=groups,
         rule=rack_rule(brokers, groups, partitions.replication_factor),
+        stuck=stuck,
+        not_again=[row[is_barred] for row, is_barred in zip(placed, barred, strict=True)],
         outside_pin=outside_pin,
         placed=placed,
         counts=rack_histogram(np.where(outside_pin, -1, placed), brokers.rack, len(brokers.rack_names)),

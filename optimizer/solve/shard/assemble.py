@@ -110,7 +110,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         upper=frame.bands.upper[members] / frame.scale,
         pin_allows=groups.allowed[:, members],
     )
-    hosts, original, on_original = _held(brokers, members, partitions.replicas, current)
+    hosts, original, stuck, on_original = _held(brokers, members, partitions, current)
     rows = Rows(
         of=row_of,
         partitions=partitions,
@@ -119,6 +119,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         movable=movable,
         on_original=on_original,
         original=original,
+        stuck=stuck,
         weights=replica_weights(partitions) / frame.scale,
         cap=rule.cap[row_of],
         floor=rule.floor[row_of],
@@ -129,16 +130,24 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
     return ShardProblem(shard_members, rows, rule.sizes, len(members) == len(brokers), frame.tuning)
 
 
-def _held(brokers: Brokers, members: Ints, before: Ints, current: Ints) -> tuple[Ints, Bools, Bools]:
-    """Current member of each replica, (m, W); members that held one before the plan, (m, n); and whether a replica is
-    on such a member, (m, W)."""
+def _held(brokers: Brokers, members: Ints, partitions: Partitions, current: Ints) -> tuple[Ints, Bools, Bools, Bools]:
+    """Current member of each replica, (m, W); members that held one before the plan, and one out of sync, (m, n) each;
+    and whether a replica is on a member that held one, (m, W)."""
     position = np.full(len(brokers), OUTSIDE)
     position[members] = np.arange(len(members))
+    before = partitions.replicas
     hosts, held_before = _local(current, position), _local(before, position)
-    original = np.zeros((len(hosts), len(members)), dtype=bool)
-    row, slot = np.nonzero(held_before >= 0)
-    original[row, held_before[row, slot]] = True
+    original = _marked(held_before, len(members))
+    stuck = _marked(np.where(partitions.stuck(before), held_before, PAD), len(members))
     row, slot = np.nonzero(hosts >= 0)
     on_original = np.zeros(hosts.shape, dtype=bool)
     on_original[row, slot] = original[row, hosts[row, slot]]
-    return hosts, original, on_original
+    return hosts, original, stuck, on_original
+
+
+def _marked(hosts: Ints, members: int) -> Bools:
+    """The members in each row of ``hosts``, (m, n)."""
+    marked = np.zeros((len(hosts), members), dtype=bool)
+    row, slot = np.nonzero(hosts >= 0)
+    marked[row, hosts[row, slot]] = True
+    return marked

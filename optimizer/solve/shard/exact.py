@@ -2,8 +2,9 @@
 
 Variables y_pb in {0, 1} say that member b holds a replica of partition p::
 
-    minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; at equal bytes, fewest copies
-    subject to sum_b y_pb = RF_p, rack caps and floors, the spread of topics, every band
+    minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; at equal bytes, fewest copies;
+                                       then fewest replicas out of sync that stay although one of their list must leave
+    subject to sum_b y_pb = RF_p, rack caps and floors, the spread of topics, every band, enough replicas in sync
 
 The model does not depend on the round: domain and costs are those before the plan, so a proof is valid for the plan as
 a whole. Sizes, loads and limits are whole bytes and bytes per second. A limit is rounded away from the band by at most
@@ -26,6 +27,7 @@ from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
 from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.resources import DISK
+from optimizer.solve.shard.legal_options import rack_broken
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 from optimizer.solve.tuning import Tuning
 
@@ -78,8 +80,10 @@ def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
     _replicas_and_racks(model, holds, problem, must)
     _topics(model, holds, problem, must)
     _bands(model, holds, problem)
-    most_copies = int((problem.rows.hosts != PAD).sum())
-    cost = np.where(problem.rows.original, 0, _whole_weights(problem)[:, [DISK]] * (most_copies + 1) + 1)
+    _in_sync(model, holds, problem)
+    most_copies, avoided = int((problem.rows.hosts != PAD).sum()), _stuck_to_remove(problem)
+    unit = int(avoided.sum()) + 1  # one copy, in replicas out of sync that stay
+    cost = np.where(problem.rows.original, avoided, (_whole_weights(problem)[:, [DISK]] * (most_copies + 1) + 1) * unit)
     flat = [variable for row in holds for variable in row]
     model.minimize(cp_model.LinearExpr.weighted_sum(flat, cost.ravel().tolist()))
     for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
@@ -92,8 +96,8 @@ def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
     placement = np.array([solver.value(variable) for variable in flat], dtype=bool).reshape(hint.shape)
     if status == cp_model.OPTIMAL:
         return ExactPlan(placement, copied_bytes(problem, placement))
-    # The objective is bytes * (most_copies + 1) + copies, and its bound a float.
-    bound = int(np.floor(solver.best_objective_bound - 2 * np.spacing(abs(solver.best_objective_bound))))
+    # The objective is (bytes * (most_copies + 1) + copies) * unit + stuck replicas, and its bound a float.
+    bound = int(np.floor(solver.best_objective_bound - 2 * np.spacing(abs(solver.best_objective_bound)))) // unit
     return ExactPlan(placement, max(0, -((most_copies - bound) // (most_copies + 1))))
 
 
@@ -107,6 +111,29 @@ def _domain(problem: ShardProblem) -> tuple[Bools, Bools]:
     fixed, forced_only = stays(rows.mobility)[:, None], rows.mobility[:, None] == FORCED_ONLY
     may = np.where(fixed, before, takes | (staying & (inside | forced_only)))
     return may, np.where(fixed, before, staying & forced_only)
+
+
+def _most_stuck(problem: ShardProblem) -> Ints:
+    """The most replicas out of sync that each partition may keep, (m,): a shorter list keeps as many in sync as it can
+    (formula 33 of docs/solver.md)."""
+    rows = problem.rows
+    in_sync = (rows.original & ~rows.stuck).sum(axis=1)
+    factor = rows.partitions.replication_factor
+    return np.where(rows.partitions.shrinks, factor - np.minimum(in_sync, factor), rows.hosts.shape[1])
+
+
+def _in_sync(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:
+    """Limit the replicas out of sync that a shorter list keeps."""
+    most, stuck = _most_stuck(problem), problem.rows.stuck
+    for p in np.flatnonzero(stuck.sum(axis=1) > most):
+        model.add(sum(holds[p][b] for b in np.flatnonzero(stuck[p])) <= int(most[p]))
+
+
+def _stuck_to_remove(problem: ShardProblem) -> Bools:
+    """Replicas out of sync of lists that must lose a replica: to repair racks or because they are too long, (m, n)."""
+    rows = problem.rows
+    broken = rack_broken(problem, _by_rack(problem, rows.original))
+    return rows.stuck & (broken | rows.partitions.shrinks)[:, None]
 
 
 def _by_rack(problem: ShardProblem, holds: Bools) -> Ints:
@@ -199,6 +226,7 @@ def meets_rules(problem: ShardProblem, holds: Bools) -> bool:
     topics, most_of = _topic_limits(problem, must)
     inside = (holds <= may).all() and (holds >= must).all() and (counts >= least).all() and (counts <= most).all()
     inside &= (_by_topic(problem, holds)[topics] <= most_of).all()
+    inside &= bool(((holds & problem.rows.stuck).sum(axis=1) <= _most_stuck(problem)).all())
     return bool(inside and (loads >= lower).all() and (loads <= upper).all())
 
 

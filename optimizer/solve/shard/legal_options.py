@@ -107,7 +107,8 @@ def _restrict(partition: Ints, allowed: Bools, preferred: Bools, n_partitions: i
     return np.where(has[partition][:, None], hit, allowed), has
 
 
-def _rack_broken(problem: ShardProblem, counts: Ints) -> Bools:
+def rack_broken(problem: ShardProblem, counts: Ints) -> Bools:
+    """Whether partitions break the rack rule, (m,), by their replicas in each rack, (m, R)."""
     broken = np.zeros(len(counts), dtype=bool)
     for group, sizes in enumerate(problem.rack_size):
         rows = problem.rows.pin == group
@@ -157,8 +158,24 @@ def _with_topic_limits(
 
 def _rack_repairs(problem: ShardProblem, counts: Ints, partition: Ints, change: Ints) -> Bools:
     """Options that repair the racks of their partition, (K, n)."""
-    repairable = _rack_broken(problem, counts) & problem.rows.owner & may_repair_racks(problem.rows.mobility)
+    repairable = rack_broken(problem, counts) & problem.rows.owner & may_repair_racks(problem.rows.mobility)
     return np.asarray((change < 0) & repairable[partition][:, None])
+
+
+def _keeps_in_sync(problem: ShardProblem, partition: Ints, source: Ints) -> Bools:
+    """Options that put no replica back that was out of sync for one that is in sync, (K, n); only shorter lists have
+    removed one (formula 33 of docs/solver.md)."""
+    rows = problem.rows
+    loses_copy = rows.partitions.shrinks[partition] & ~rows.stuck[partition, source]
+    return ~(loses_copy[:, None] & rows.stuck[partition])
+
+
+def _repairs_by_stuck(problem: ShardProblem, partition: Ints, slot: Ints, source: Ints, repairs: Bools) -> Bools:
+    """Rack repairs by the replica that is out of sync, (K, n); none where a copy of this plan can repair for less."""
+    rows = problem.rows
+    cheaper = np.zeros(len(rows.hosts), dtype=bool)
+    cheaper[partition[repairs.any(axis=1) & ~rows.on_original[partition, slot]]] = True
+    return repairs & (rows.stuck[partition, source] & ~cheaper[partition])[:, None]
 
 
 def legal_options(problem: ShardProblem) -> Options:
@@ -172,6 +189,8 @@ def legal_options(problem: ShardProblem) -> Options:
     same_rack = members.rack[source][:, None] == members.rack[None, :]
     change = _disorder_change(problem, counts, partition, source)
     allowed &= (same_rack | rows.owner[partition][:, None]) & (change <= 0)
+    if rows.stuck.any():
+        allowed &= _keeps_in_sync(problem, partition, source)
     if len(members.pin_allows) > 1:
         allowed &= members.pin_allows[rows.pin[partition]]
     forced = members.must_empty[source] | _outside_pin(problem, partition, source)
@@ -181,6 +200,9 @@ def legal_options(problem: ShardProblem) -> Options:
     narrowed, allowed, forced = bool(shed.any() or pushes.any() or (open_ != allowed).any()), open_, forced | shed
     allowed, drains = _restrict(partition, allowed, np.broadcast_to(forced[:, None], allowed.shape), m)
     allowed, repaired = _restrict(partition, allowed, repairs, m)
+    if rows.stuck.any():
+        by_stuck = _repairs_by_stuck(problem, partition, slot, source, allowed & repairs)
+        allowed, _ = _restrict(partition, allowed, by_stuck, m)
     new_copy = (~rows.original[partition]).astype(np.float64)
     paid = (~rows.on_original[partition, slot]).astype(np.float64)
     copies = new_copy - paid[:, None]

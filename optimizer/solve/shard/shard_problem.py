@@ -64,6 +64,8 @@ class Rows:
         The replica is where it was before the plan: moving it costs its bytes. Else they are paid already.
     original : (m, n) bool
         The member held a replica before the plan: returning to it refunds the bytes.
+    stuck : (m, n) bool
+        The member held a replica before the plan that was out of sync.
     weights : (m, D) float64
         Load of one replica in units of ``scale``; column ``DISK`` is the cost of a copy.
     cap, floor : (m,) int64
@@ -83,6 +85,7 @@ class Rows:
     movable: Bools
     on_original: Bools
     original: Bools
+    stuck: Bools
     weights: Floats
     cap: Ints
     floor: Ints

@@ -41,7 +41,7 @@ def build(inputs: Frames, run: Run) -> Frames:
 
 def _default_placers(rows: list[Row], settings: Settings) -> dict[str, DefaultPlacer]:
     """By cluster id. A cluster without a broker that accepts replicas has one, too; Kafka then refuses every topic."""
-    versions = {cluster.id: cluster.kafka_version for cluster in settings.clusters}
+    versions = settings.kafka_versions()
     brokers: dict[str, list[Broker]] = {}
     for row in rows:
         usable = brokers.setdefault(row.cluster_id, [])

@@ -26,7 +26,7 @@ def exposure_tables(partitions: DataFrame, hosts: DataFrame, settings: Settings)
     hosts : DataFrame
         Rows of ``instance_brokers``.
     """
-    versions = {cluster.id: cluster.kafka_version for cluster in settings.clusters}
+    versions = settings.kafka_versions()
 
     def of_cluster(rows: pd.DataFrame, brokers: pd.DataFrame) -> pd.DataFrame:
         return _rows(rows, brokers, versions)

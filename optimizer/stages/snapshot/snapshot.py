@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError
+from optimizer.kafka.versions import completion_rule
 from optimizer.planning.policy import brokers as broker_rules
 from optimizer.planning.policy import partitions as partition_rules
 from optimizer.planning.policy import topic_mosts as most_rules
@@ -162,14 +163,17 @@ def decide_partitions(facts: DataFrame, hosts: Hosts, settings: Settings) -> Dat
         As from ``decide_brokers``.
     """
     policies, policy, columns = settings.cluster_policies(), settings.policy, [column.name for column in _ALONE]
+    completion = {cluster_id: completion_rule(version) for cluster_id, version in settings.kafka_versions().items()}
+
+    def decide_cluster(rows: pd.DataFrame, cluster_id: str) -> pd.DataFrame:
+        return partition_rules.decide_partitions(
+            rows, hosts[cluster_id], policies[cluster_id], policy, completion[cluster_id]
+        )[columns]
 
     def decide(batches: Iterable[pd.DataFrame]) -> Iterable[pd.DataFrame]:
         for batch in batches:
             yield pd.concat(
-                partition_rules.decide_partitions(rows, hosts[str(cluster_id)], policies[str(cluster_id)], policy)[
-                    columns
-                ]
-                for cluster_id, rows in batch.groupby("cluster_id", sort=True)
+                decide_cluster(rows, str(cluster_id)) for cluster_id, rows in batch.groupby("cluster_id", sort=True)
             )
 
     return facts.mapInPandas(decide, nullable_struct_of(_ALONE))

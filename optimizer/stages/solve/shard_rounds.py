@@ -17,7 +17,14 @@ from pyspark.sql import functions as F
 
 from optimizer.domain import Bools, Brokers
 from optimizer.errors import WorkerGone
-from optimizer.planning.arrays import PARTITION_COLUMNS, column_names, replica_matrix, split_rows, stable_number
+from optimizer.planning.arrays import (
+    PARTITION_COLUMNS,
+    column_names,
+    replica_matrix,
+    split_rows,
+    stable_number,
+    stuck_replicas,
+)
 from optimizer.solve.rounds.cluster_round import ClusterRound, must_change_racks
 from optimizer.solve.rounds.shard_task import ShardTask, StatusFields, with_status
 from optimizer.solve.shard.search import CurvePoint
@@ -53,7 +60,8 @@ def _expand_cluster(frame: pd.DataFrame, task: ClusterRound) -> pd.DataFrame:
         frame = frame[_must_change_racks(frame, brokers)]
     current = replica_matrix(frame["current"], brokers.ids)
     factor = frame["replication_factor"].to_numpy(dtype=np.int64)
-    shard, owner = task.shards_of(current, factor, stable_number(frame["topic"], frame["partition"]))
+    stuck = stuck_replicas(frame, current, brokers.ids)
+    shard, owner = task.shards_of(current, stuck, factor, stable_number(frame["topic"], frame["partition"]))
     ordered = np.sort(shard, axis=1)
     first = np.concatenate([np.ones((len(shard), 1), dtype=bool), ordered[:, 1:] != ordered[:, :-1]], axis=1)
     row, column = np.nonzero(first & (ordered >= 0))

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import schemas
-from optimizer.domain import Brokers, Floats, Ints
+from optimizer.domain import MOBILITY, STAYING, Brokers, Floats, Ints
+from optimizer.kafka.partition_state import CompletionRule
 from optimizer.planning.arrays import replica_lists, split_rows, to_partitions
 from optimizer.planning.classes import KEY, classes_from, named_bins, resource_names
 from optimizer.planning.finish import TABLES, finish_or_leave
@@ -43,6 +44,19 @@ _NEEDS_NEW_LIST = (
     "size(replicas) != replication_factor"
     " OR pinned_brokers IS NOT NULL AND size(array_except(replicas, pinned_brokers)) > 0"
 )
+_HAS_STUCK = f"size(isr) < size(replicas) AND mobility NOT IN ({', '.join(repr(MOBILITY[m]) for m in STAYING)})"
+# As ``kafka.partition_state.reassignments_end``: a list that keeps its brokers ends at once.
+_KEEPS_BROKERS = "array_sort(current) = array_sort(replicas)"
+_STAYING = "array_intersect(current, replicas)"
+_HAS_ANY = f"(size(array_except(current, replicas)) > 0 OR arrays_overlap({_STAYING}, isr))"
+_HAS_ALL = f"size(array_except({_STAYING}, isr)) = 0"
+_ENDS = {
+    CompletionRule.ADDED: f"{_KEEPS_BROKERS} OR {_HAS_ANY}",
+    CompletionRule.TARGET: f"{_KEEPS_BROKERS} OR {_HAS_ANY} AND {_HAS_ALL}",
+    CompletionRule.TARGET_IF_FEWER: (
+        f"{_KEEPS_BROKERS} OR {_HAS_ANY} AND (size(current) >= size(replicas) OR {_HAS_ALL})"
+    ),
+}
 _SIZED = "cluster_id string, topic string, partition int, sized array<int>"
 _REDUCED = "cluster_id string, topic string, partition int, reduced array<int>, held_back boolean"
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean, second array<int>"
@@ -94,11 +108,12 @@ class SparkPlacement:
         return replace(self, frame=frame.localCheckpoint())
 
     def totals(self) -> dict[str, Totals]:
-        """Demand by replication factor, and whether a list changes its length."""
+        """Demand by replication factor; whether a list changes its length, or has replicas out of sync."""
         resized = F.size("replicas") != F.col("replication_factor")
         sums = self.frame.groupBy("cluster_id", "replication_factor").agg(
             *resource_sums(),
             F.max(resized).alias("resized"),
+            F.expr(f"max({_HAS_STUCK})").alias("has_stuck"),
         )
         rows: dict[str, list[Row]] = {}
         for row in sums.orderBy("cluster_id", "replication_factor").collect():
@@ -134,12 +149,14 @@ class SparkPlacement:
         moved = any(status.moves for status in statuses)
         return (self._with_frame(apply_moves(self.frame, solved)) if moved else self), statuses
 
-    def restore_lists_naming(self, broker_ids: Mapping[str, Sequence[int]]) -> Self:
-        """Restore the old lists of partitions with one of these brokers, by a column expression."""
+    def restore_impossible_lists(self, clusters: Clusters) -> Self:
+        """By a column expression."""
         restored = F.lit(False)
-        for cluster_id, ids in broker_ids.items():
-            brokers = F.array(*(F.lit(int(b)).cast("int") for b in ids))
-            restored = restored | ((F.col("cluster_id") == cluster_id) & F.arrays_overlap("current", brokers))
+        for cluster_id, cluster in clusters.items():
+            ids = cluster.brokers.ids[~cluster.brokers.is_live].tolist()
+            not_live = F.array(*(F.lit(b).cast("int") for b in ids)).cast("array<int>")
+            is_impossible = F.arrays_overlap("current", not_live) | ~F.expr(_ENDS[cluster.completion])
+            restored = restored | ((F.col("cluster_id") == cluster_id) & is_impossible)
         current = F.when(restored, F.col("replicas")).otherwise(F.col("current"))
         return self._with_frame(self.frame.withColumn("current", current))
 
@@ -171,7 +188,7 @@ class SparkPlacement:
 def _totals(rows: Sequence[Row]) -> Totals:
     factors = np.array([r.replication_factor for r in rows], dtype=np.int64)
     loads = np.array([[row[name] for name in resource_names()] for row in rows], dtype=np.float64)
-    return Totals(Demand(factors, loads), any(r.resized for r in rows))
+    return Totals(Demand(factors, loads), any(r.resized for r in rows), any(r.has_stuck for r in rows))
 
 
 def resource_columns() -> list[str]:

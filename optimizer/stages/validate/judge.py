@@ -295,7 +295,7 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
 
 
 def judge_coverage(loads: DataFrame, settings: Settings) -> Judged:
-    """Loads of partitions. Lost partitions (all replicas on dead or fenced brokers) need neither size nor rates."""
+    """Loads of partitions. Lost partitions need neither size nor rates."""
     coverage = rule_table.coverage(settings)
     rows = with_flags(loads, coverage, where=~F.col("is_lost"))
     rules = (*coverage, *cross_rules.REPLICAS_WITH_LOGS)

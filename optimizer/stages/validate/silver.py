@@ -162,10 +162,20 @@ def _reporting(log_dirs: DataFrame, logs: DataFrame) -> DataFrame:
 
 
 def _with_lost(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Add ``is_lost``: all replicas are on dead or fenced brokers, so nobody knows size and rates."""
-    down = brokers.where("state <> 'alive'").groupBy(*CLUSTER_RUN).agg(F.collect_set("broker_id").alias("down"))
-    is_lost = F.coalesce(F.size(F.array_except("replicas", "down")) == 0, F.lit(False))
-    return partitions.join(F.broadcast(down), CLUSTER_RUN, "left").withColumn("is_lost", is_lost)
+    """Add ``is_lost``: all replicas are on dead or fenced brokers, so nobody knows size and rates.
+
+    Or the partition has no leader and no known log, and some of these brokers have a failed directory instead.
+    """
+    is_down = F.col("state") != "alive"
+    gone = brokers.groupBy(*CLUSTER_RUN).agg(
+        F.collect_set(F.when(is_down, F.col("broker_id"))).alias("down"),
+        F.collect_set(F.when(is_down | (F.size("failed") > 0), F.col("broker_id"))).alias("failing"),
+    )
+    on_down, on_failing = (F.size(F.array_except("replicas", name)) == 0 for name in ("down", "failing"))
+    is_lost = on_down | (on_failing & F.col("leader").isNull() & F.col("log_size").isNull())
+    return partitions.join(F.broadcast(gone), CLUSTER_RUN, "left").withColumn(
+        "is_lost", F.coalesce(is_lost, F.lit(False))
+    )
 
 
 def _with_missing_logs(partitions: DataFrame) -> DataFrame:
@@ -238,7 +248,7 @@ def partition_load(
     from_table = loads.groupBy(*RUN_PARTITION).agg(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
-    joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "replicas", "isr", "adding")
+    joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "leader", "replicas", "isr", "adding")
     for frame in (largest, logged_on, measured, from_table):
         joined = joined.join(frame, RUN_PARTITION, "left")
     joined = joined.join(F.broadcast(_reporting(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
