@@ -52,6 +52,8 @@ ROWS = (
     Row("gap_percent", "Above the proven minimum", human_percent),
     Row("cross_rack_bytes", "Bytes between racks", human_bytes),
     Row("replicas_moved", "Replicas copied", human_count),
+    Row("dir_moved_bytes", "Bytes moved inside brokers", human_bytes, hidden_at_zero=True),
+    Row("dir_moves", "Replicas moved inside brokers", human_count, hidden_at_zero=True),
     Row("leader_changes", "Preferred leaders changed", human_count),
     Row("waves", "Waves", human_count),
     Row("estimated_hours", "Time of the copies", human_hours),

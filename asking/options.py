@@ -145,12 +145,14 @@ def _add_judge(commands: Any) -> None:
     text = (
         "Measure another tool's plan with the figures of a run, and compare it with Ballast's plan. It reads "
         "reassignment JSON, the output of kafka-reassign-partitions.sh --generate, and the JSON of Cruise Control "
-        "(json=true&verbose=true)."
+        "(json=true&verbose=true). Several files are phases, judged in their order."
     )
     judge = add_command(commands, "judge", COMMANDS["judge"], text)
     judge.add_argument("--run-id", required=True, metavar="ID", help="the run to compare with")
     _cluster(judge)
-    judge.add_argument("--plan", required=True, nargs="+", metavar="FILE", help="the other tool's plan: all its files")
+    judge.add_argument(
+        "--plan", required=True, nargs="+", metavar="FILE", help="the other tool's plan: its files, or a folder"
+    )
     judge.add_argument(
         "--stale-ok", action="store_true", help="judge a plan that was made for other replica lists than the run's"
     )

@@ -29,6 +29,12 @@ EXPECTED = "partition assignment JSON"
 REMEDY = 'fix the JSON or remove the file; an entry looks like {"topic":"t","partition":0,"replicas":[1,2]}'
 CURRENT = "Current partition replica assignment"
 PROPOSED = "Proposed partition reassignment configuration"
+# Also the headings of kafka-assigner (SiftScience) and of tools that print the same two documents.
+HEADING = re.compile(
+    rf"(?P<current>{CURRENT}|^[ \t>#]*(?i:(?:current|old) assignment)[ \t]*:?[ \t]*$)"
+    rf"|(?P<proposed>{PROPOSED}|^[ \t>#]*(?i:(?:new|proposed) assignment)[ \t]*:?[ \t]*$)",
+    re.MULTILINE,
+)
 _MARGIN = " \t\n>#"
 _BEGUN = re.compile(r"[\s>#]*(?:Save this to use as|Successfully started)")
 
@@ -78,7 +84,12 @@ def resolve_begun(records: Sequence[Record]) -> list[Record]:
 
 def is_proposed(document: JsonDocument) -> bool:
     """Whether the tool printed the document as its proposal."""
-    return document.before.rfind(PROPOSED) > document.before.rfind(CURRENT)
+    return last_heading(document) == "proposed"
+
+
+def last_heading(document: JsonDocument) -> str | None:
+    """``current`` or ``proposed``: what the last heading above the document says; None without a heading."""
+    return next((match.lastgroup for match in reversed([*HEADING.finditer(document.before)])), None)
 
 
 def document_fault(content: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,8 @@
 """Rules that another tool's plan breaks, by the audit that each plan of Ballast must pass, as sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
@@ -67,6 +68,21 @@ def broken_rules(
     ]
 
 
+def full_directories(dir_balance: Sequence[Mapping[str, Any]]) -> Iterator[BrokenRule]:
+    """Directories that the plan fills over their limits, if it names directories.
+
+    Parameters
+    ----------
+    dir_balance : rows of this table
+    """
+    for row in dir_balance:
+        peak, limit, now = row["peak_bytes"], row["limit_bytes"], row["before_bytes"]
+        if limit is not None and peak > max(limit, now):
+            subject = f"directory {row['log_dir']} of broker {row['broker_id']}"
+            excess = Excess(int(peak), int(limit), int(row["peak_wave"]))
+            yield BrokenRule("capacity_during", subject, _over_disk(subject, excess, excess.wave))
+
+
 def _document(rows: pd.DataFrame, lists: str) -> str:
     columns = zip(rows["topic"], rows["partition"], rows[lists], strict=True)
     return format_reassignment([(topic, int(number), list(ids), None) for topic, number, ids in columns])
@@ -92,7 +108,7 @@ def _sentence(violation: Violation, n_waves: int, fixed_reason: str) -> str:
 def _over_disk(subject: str, excess: Excess, n_waves: int) -> str:
     planned, allowed = _bytes(excess)
     when = f"in wave {excess.wave}" if excess.wave <= n_waves else "with the partitions that fit into no wave"
-    return f"{subject.capitalize()} would hold {planned} {when}; at most {allowed} are allowed."
+    return f"{subject[0].upper()}{subject[1:]} would hold {planned} {when}; at most {allowed} are allowed."
 
 
 def _over_limit(figure: str, excess: Excess) -> str:

@@ -6,8 +6,10 @@
                     "oldReplicas": [1, 2], "newReplicas": [3, 2]}],
      "summary": {...}, "goalSummary": [...], "loadAfterOptimization": {...}, "version": 1}
 
-Only an answer to ``json=true&verbose=true`` has proposals. Their order is random. They never name directories. The
-summary may have ``NaN``, which is not JSON, and ``dataToMoveMB`` may be 0 although replicas move.
+Only an answer to ``json=true&verbose=true`` has proposals. Their order is random. They never name directories: a move
+inside a broker (``rebalance_disk``) has two equal lists, and only the summary counts these moves. A proposal has no
+moves of both kinds. The summary may have ``NaN``, which is not JSON, and ``dataToMoveMB`` may be 0 although replicas
+move.
 
 References
 ----------
@@ -19,7 +21,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from asking.judge.their_plan import Kind, NamedPartition, PlanFile, place_of
+from asking.judge.their_plan import Inside, Kind, NamedPartition, PlanFile, place_of
+from sources.capacity_json import MB_BYTES
 from sources.json_text import JsonDocument, decode
 from sources.text import is_integer, topic_fault
 
@@ -98,7 +101,16 @@ def _proposals(document: JsonDocument, file: str) -> PlanFile:
             problems.append(f"{place}: {fault}; {_LOOK}")
         else:
             partitions.append(_named(proposal, place))
-    return PlanFile(Kind.CRUISE_CONTROL, tuple(partitions), tuple(problems))
+    return PlanFile(Kind.CRUISE_CONTROL, tuple(partitions), tuple(problems), _inside(content.get("summary")))
+
+
+def _inside(summary: Any) -> Inside | None:
+    """What the summary says about moves inside brokers; None if it says nothing."""
+    fields = summary if isinstance(summary, dict) else {}
+    count, megabytes = fields.get("numIntraBrokerReplicaMovements"), fields.get("intraBrokerDataToMoveMB", 0)
+    if not is_integer(count) or count < 0:
+        return None
+    return Inside(count, megabytes * MB_BYTES if is_integer(megabytes) and megabytes > 0 else 0)
 
 
 def _fault(proposal: Any) -> str | None:
@@ -127,7 +139,8 @@ def _named(proposal: Mapping[str, Any], place: str) -> NamedPartition:
     named = proposal["topicPartition"]
     # Cruise Control gives no old list for a partition that it adds.
     old = tuple(proposal["oldReplicas"]) or None
-    return NamedPartition(named["topic"], named["partition"], tuple(proposal["newReplicas"]), None, old, place)
+    leader = proposal.get("oldLeader")
+    return NamedPartition(named["topic"], named["partition"], tuple(proposal["newReplicas"]), None, old, place, leader)
 
 
 def _short(value: object) -> str:

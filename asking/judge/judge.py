@@ -3,8 +3,9 @@
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,17 +13,20 @@ import pandas as pd
 from asking.answer_text import NOW, PLANNED, Column, table
 from asking.ask import figures_as_json, stored_figures
 from asking.judge.belongs import check_belongs
-from asking.judge.broken_rules import BrokenRule, broken_rules, lines_about
+from asking.judge.broken_rules import BrokenRule, broken_rules, full_directories, lines_about
+from asking.judge.inside import moves_inside
+from asking.judge.phases import SHOWN_PHASES, about_phases, after, peak, summed
 from asking.judge.read_plan import read_plans
-from asking.judge.their_plan import TheirPlan
+from asking.judge.their_plan import NamedPartition, TheirPlan
 from asking.question import Question, instance_for
 from asking.run_facts import RunFacts, read_facts
 from asking.sections import Document, Section, page, text_lines
 from execution.tables import Warehouse
 from optimizer.domain import NOT_LIVE, Floats
+from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition
 from optimizer.planning.alternatives import NO_LIMITS
-from optimizer.planning.arrays import replica_matrix, to_brokers, to_partitions
-from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables
+from optimizer.planning.arrays import log_dirs_of, replica_matrix, to_brokers, to_partitions
+from optimizer.planning.in_memory import Tables, plan_in_memory, planned_tables, records
 from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import broker_loads, is_outside, replica_weights
@@ -47,6 +51,8 @@ class Judgement:
         What a reader must know about their plan.
     is_as_balanced : bool
         Whether the plan at their balance is as balanced as theirs.
+    phases : sequence of (name, figures)
+        If their plan has several; ``theirs`` is their sum.
     """
 
     theirs: Figures
@@ -55,6 +61,7 @@ class Judgement:
     violations: Sequence[BrokenRule]
     notes: Sequence[str]
     is_as_balanced: bool = True
+    phases: Sequence[tuple[str, Figures]] = ()
 
     @property
     def times_least(self) -> float | None:
@@ -68,7 +75,9 @@ class Judgement:
             return f"Their plan leaves {undone}, so the bytes cannot be compared."
         if not self.is_as_balanced:
             return f"{EQUAL} is less balanced than their plan, so the bytes cannot be compared."
-        ratio = self.times_least
+        ratio, inside = self.times_least, self.theirs.get("dir_moved_bytes", (None, None))[1]
+        if inside and not self.theirs["moved_bytes"][1]:
+            return f"Their plan copies nothing between brokers; it moves {human_bytes(inside)} inside brokers."
         if ratio is None:
             return "One of the plans copies nothing, so there is no ratio."
         return f"Their plan copies {human_ratio(ratio)} what Ballast needs for a plan that is as balanced."
@@ -99,9 +108,9 @@ def judge(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     Refused
         When the run has no plan, or the plan was made for another state of the cluster.
     """
-    their_plan = read_plans(options.plan)
+    phases = read_plans(options.plan)
     facts = read_facts(warehouse, options.cluster, options.run_id)
-    judgement = judged(facts, their_plan, stored_figures(warehouse, facts), stale_ok=options.stale_ok)
+    judgement = judged(facts, phases, stored_figures(warehouse, facts), stale_ok=options.stale_ok)
     document = document_of(facts, judgement)
     if options.html:
         Path(options.html).write_text(page(document), encoding="utf-8")
@@ -111,42 +120,111 @@ def judge(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
         yield from text_lines(document)
 
 
-def judged(facts: RunFacts, their_plan: TheirPlan, ours: Figures, *, stale_ok: bool = False) -> Judgement:
+def judged(facts: RunFacts, phases: Sequence[TheirPlan], ours: Figures, *, stale_ok: bool = False) -> Judgement:
     """Measure a plan of another tool.
 
     Parameters
     ----------
+    phases : sequence of TheirPlan
+        Executed one after the other: each changes what the phases before have left.
     ours : mapping
         Figures of the run's plan.
     stale_ok : bool
         Also judge a plan that was made for other replica lists.
     """
+    state, measured = facts, list[_Phase]()
+    for number, phase in enumerate(phases):
+        label = f"the state after phase {number}" if number else "the run"
+        measured.append(_measured(state, phase, label, stale_ok=stale_ok))
+        if number + 1 < len(phases):
+            state = after(state, phase, measured[-1].tables)
     settings, instance, hosts = instance_for(facts, Question())
-    live = hosts.loc[~hosts["state"].isin(NOT_LIVE), "broker_id"]
-    belonging = check_belongs(
-        their_plan, instance, broker_ids=set(hosts["broker_id"]), live_broker_ids=set(live), stale_ok=stale_ok
-    )
-    proposal = _proposal(their_plan, instance)
-    captured_at = facts.captured_at
-    theirs = planned_tables(
-        instance, hosts, _as_solved(proposal), settings, captured_at=captured_at, moves_inside=False
-    )
-    changed = theirs["compared"][theirs["compared"]["is_changed"]].sort_values(_KEY, kind="stable")
-    violations = broken_rules(instance, hosts, changed, settings)
+    proposal = _proposal({key: named for phase in phases for key, named in phase.partitions.items()}, instance)
+    changed = measured[0].changed
+    if len(phases) > 1:
+        net = planned_tables(instance, hosts, _as_solved(proposal), settings, moves_inside=False)
+        changed = _changed(net)
     question, lifted = _compared_question(facts, changed)
     unlimited, may_change, hosts = instance_for(facts, question)
     at_their_factors, loads = _reached(may_change, hosts, proposal)
     equal = plan_in_memory(
-        at_their_factors, hosts, unlimited, captured_at=captured_at, also_allowed=loads, moves_inside=False
+        at_their_factors, hosts, unlimited, captured_at=facts.captured_at, also_allowed=loads, moves_inside=False
     )
+    figures = [phase.figures for phase in measured]
+    named = [*zip((phase.name for phase in phases), figures, strict=True)] if len(phases) > 1 else []
     return Judgement(
-        theirs=figures_of(theirs, hosts),
+        theirs=summed(figures),
         ours=ours,
         equal=figures_of(equal.tables, hosts),
-        violations=violations,
-        notes=(*belonging.notes, *_about_unplaced(changed), *lifted),
+        violations=[*_of_phases(measured)],
+        notes=(*about_phases(named), *dict.fromkeys(note for phase in measured for note in phase.notes), *lifted),
         is_as_balanced=_is_as_balanced(equal.solved.clusters[facts.cluster_id]),
+        phases=named,
     )
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """A phase of their plan, measured.
+
+    Parameters
+    ----------
+    changed : DataFrame
+        Rows of ``compare_lists`` that it changes.
+    tables : mapping
+        As from ``planned_tables``.
+    """
+
+    figures: Figures
+    changed: pd.DataFrame
+    violations: Sequence[BrokenRule]
+    notes: Sequence[str]
+    tables: Tables
+
+
+def _measured(facts: RunFacts, phase: TheirPlan, state: str, *, stale_ok: bool) -> _Phase:
+    """Measure a phase against the facts that it starts from."""
+    settings, instance, hosts = instance_for(facts, Question())
+    live = hosts.loc[~hosts["state"].isin(NOT_LIVE), "broker_id"]
+    log_dirs = dict(zip(sorted(hosts["broker_id"]), log_dirs_of(hosts), strict=True))
+    log_dirs = {int(broker): dirs for broker, dirs in log_dirs.items() if dirs}
+    belonging = check_belongs(
+        phase,
+        instance,
+        broker_ids=set(hosts["broker_id"]),
+        live_broker_ids=set(live),
+        log_dirs=log_dirs,
+        stale_ok=stale_ok,
+        state=state,
+    )
+    proposal = _proposal(phase.partitions, instance)
+    inside, unknown = moves_inside(phase, instance, log_dirs)
+    tables = planned_tables(
+        *(instance, hosts, _as_solved(proposal), settings),
+        captured_at=facts.captured_at,
+        moves_inside=False,
+        given_inside=inside,
+    )
+    changed = _changed(tables)
+    balance = records(tables["dir_balance"]) if "planned_log_dirs" in proposal or len(inside) else []
+    return _Phase(
+        figures_of(tables, hosts),
+        changed,
+        [*broken_rules(instance, hosts, changed, settings), *full_directories(balance)],
+        [*belonging.notes, *unknown, *_about_unplaced(changed)],
+        tables,
+    )
+
+
+def _changed(tables: Tables) -> pd.DataFrame:
+    return tables["compared"][tables["compared"]["is_changed"]].sort_values(_KEY, kind="stable")
+
+
+def _of_phases(measured: Sequence[_Phase]) -> Iterator[BrokenRule]:
+    """The rules that each phase breaks."""
+    for number, phase in enumerate(measured, start=1):
+        prefix = f"Phase {number}: " if len(measured) > 1 else ""
+        yield from (replace(each, text=f"{prefix}{each.text}") for each in phase.violations)
 
 
 def _compared_question(facts: RunFacts, changed: pd.DataFrame) -> tuple[Question, Sequence[str]]:
@@ -192,15 +270,18 @@ def _is_as_balanced(cluster: SolvedCluster) -> bool:
     return not outside[~cluster.brokers.must_empty].any()
 
 
-def _proposal(their_plan: TheirPlan, instance: pd.DataFrame) -> pd.DataFrame:
-    """The partitions whose list their plan changes."""
-    lists = [their_plan.partitions.get(key) for key in zip(instance["topic"], instance["partition"], strict=True)]
+def _proposal(partitions: Mapping[TopicPartition, NamedPartition], instance: pd.DataFrame) -> pd.DataFrame:
+    """The partitions whose list their plan changes; with directories, if it names any."""
+    lists = [partitions.get(key) for key in zip(instance["topic"], instance["partition"], strict=True)]
     rows = [
-        (topic, partition, list(named.replicas))
+        (topic, partition, list(named.replicas), named.log_dirs)
         for topic, partition, now, named in zip(*(instance[x] for x in (*_KEY, "replicas")), lists, strict=True)
         if named is not None and list(named.replicas) != [int(b) for b in now]
     ]
-    return pd.DataFrame(rows, columns=[*_KEY, "replicas"]).astype({"partition": instance["partition"].dtype})
+    proposal = pd.DataFrame(rows, columns=[*_KEY, "replicas", "planned_log_dirs"])
+    proposal = proposal.astype({"partition": instance["partition"].dtype})
+    names_any = any(path != ANY_DIR for dirs in proposal["planned_log_dirs"] for path in dirs or ())
+    return proposal if names_any else proposal.drop(columns="planned_log_dirs")
 
 
 def _as_solved(proposal: pd.DataFrame) -> Tables:
@@ -247,13 +328,18 @@ def document_of(facts: RunFacts, judgement: Judgement) -> Document:
     title = f"{facts.cluster_id}: another plan for the cluster of run {facts.run_id}"
     lines = [*judgement.notes, *lines_about(judgement.violations)]
     remarks = [Section("Remarks", lines)] if lines else []
-    return Document(title, [judgement.verdict()], [Section("Plans", [table(columns)]), *remarks])
+    shown = [figures for _, figures in judgement.phases]
+    each = [Column(f"phase {n}", figures, PLANNED) for n, figures in enumerate(shown[:SHOWN_PHASES], start=1)]
+    phases = [Section("Phases", [table([*each, Column("peak", peak(shown), PLANNED)])])] if shown else []
+    return Document(title, [judgement.verdict()], [Section("Plans", [table(columns)]), *phases, *remarks])
 
 
 def _as_json(facts: RunFacts, judgement: Judgement) -> str:
     plans = {"theirs": judgement.theirs, "ours": judgement.ours, "ours_at_their_balance": judgement.equal}
     content = {name: figures_as_json(figures) for name, figures in plans.items()}
     key = {"cluster_id": facts.cluster_id, "run_id": facts.run_id, "verdict": judgement.verdict()}
-    ratio = {"times_least": judgement.times_least}
+    ratio: dict[str, Any] = {"times_least": judgement.times_least}
+    phases = [{"name": name, "figures": figures_as_json(figures)} for name, figures in judgement.phases]
+    ratio |= {"phases": phases} if phases else {}
     texts = {"notes": list(judgement.notes), "violations": [vars(each) for each in judgement.violations]}
     return json.dumps({**key, **ratio, **content, **texts})

@@ -1,7 +1,8 @@
 """Reads reassignment JSON, alone or in the output of ``kafka-reassign-partitions.sh --generate``.
 
-A bare document is a plan. The output of ``--generate`` has two documents: the current lists, and the proposal. The
-output of ``--execute`` has only the current lists, for a rollback, so it is refused.
+A bare document is a plan. The output of ``--generate`` has two documents: the current lists, and the proposal; so has
+that of tools with the headings CURRENT ASSIGNMENT and NEW ASSIGNMENT. Several plans in one file are phases. The output
+of ``--execute`` has only the current lists, for a rollback, so it is refused.
 
 References
 ----------
@@ -12,11 +13,11 @@ References
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from asking.judge.their_plan import Kind, NamedPartition, PlanFile, place_of
-from sources.assignment_json import CURRENT, PROPOSED, document_fault, entry_records, has_replicas, is_proposed
+from sources.assignment_json import HEADING, document_fault, entry_records, has_replicas, last_heading
 from sources.json_text import JsonDocument, decode, documents
 from sources.record import Record
 
@@ -33,16 +34,16 @@ _NOT_REASSIGNMENT = f"this JSON is not a reassignment: it has no list 'partition
 _NO_PARTITION = "the list 'partitions' is empty, and Kafka refuses it: Partition reassignment list cannot be empty"
 
 
-class _Role(Enum):
+class _Role(StrEnum):
     """What the heading above a document says."""
 
-    CURRENT = CURRENT
-    PROPOSED = PROPOSED
+    CURRENT = "current"
+    PROPOSED = "proposed"
     BARE = ""
 
 
-def read(text: str, file: str) -> PlanFile:
-    """Read the text of a file.
+def read(text: str, file: str) -> list[PlanFile]:
+    """Read the text of a file: its plans, in their order.
 
     Parameters
     ----------
@@ -51,33 +52,26 @@ def read(text: str, file: str) -> PlanFile:
     file : str
         Name of the file, for messages.
     """
-    pieces = [(_role(document), document) for document in documents(text)]
+    pieces = [(_Role(last_heading(document) or ""), document) for document in documents(text)]
     problems = [*_broken(pieces, file), *_headings_without_document(text, pieces, file)]
     if problems:
-        return PlanFile(None, problems=tuple(problems))
+        return [PlanFile(None, problems=tuple(problems))]
     by_role = {role: [document for of, document in pieces if of is role] for role in _Role}
-    match [len(by_role[role]) for role in (_Role.BARE, _Role.PROPOSED, _Role.CURRENT)]:
-        case [0, 0, 0]:
-            return PlanFile(None, problems=(f"{file} {_why_nothing(text)}",))
-        case [1, 0, 0]:
-            return _entries(by_role[_Role.BARE][0], file, Kind.REASSIGNMENT)
-        case [0, 1, 0]:
-            return _entries(by_role[_Role.PROPOSED][0], file, Kind.GENERATE)
-        case [0, 1, 1]:
-            current = _entries(by_role[_Role.CURRENT][0], file, Kind.GENERATE)
-            return _with_old_lists(_entries(by_role[_Role.PROPOSED][0], file, Kind.GENERATE), current)
-        case [0, 0, 1]:
-            return PlanFile(None, problems=(f"{file} line {pieces[0][1].line}: {_EXECUTE}",))
-        case _:
-            where = f"the second is in line {pieces[1][1].line}"
-            problem = f"{file} has {len(pieces)} JSON documents, {where}: give one plan per file, as one document"
-            return PlanFile(None, problems=(problem,))
-
-
-def _role(document: JsonDocument) -> _Role:
-    if is_proposed(document):
-        return _Role.PROPOSED
-    return _Role.CURRENT if CURRENT in document.before else _Role.BARE
+    bare, proposed, current = (by_role[role] for role in (_Role.BARE, _Role.PROPOSED, _Role.CURRENT))
+    if not pieces:
+        return [PlanFile(None, problems=(f"{file} {_why_nothing(text)}",))]
+    if not bare and not proposed:
+        return [PlanFile(None, problems=(f"{file} line {pieces[0][1].line}: {_EXECUTE}",))]
+    if not current and not proposed and (len(bare) == 1 or not any(_document_fault(each.value) for each in bare)):
+        return [_entries(document, file, Kind.REASSIGNMENT) for document in bare]
+    if not bare and not current:
+        return [_entries(document, file, Kind.GENERATE) for document in proposed]
+    if not bare and len(current) == len(proposed):
+        pairs = zip(proposed, current, strict=True)
+        return [_with_old_lists(*(_entries(document, file, Kind.GENERATE) for document in pair)) for pair in pairs]
+    where = f"the second is in line {pieces[1][1].line}"
+    problem = f"{file} has {len(pieces)} JSON documents, {where}, and not all are plans: give the plans alone"
+    return [PlanFile(None, problems=(problem,))]
 
 
 def _broken(pieces: Sequence[tuple[_Role, JsonDocument]], file: str) -> Iterator[str]:
@@ -89,9 +83,10 @@ def _broken(pieces: Sequence[tuple[_Role, JsonDocument]], file: str) -> Iterator
 def _headings_without_document(text: str, pieces: Sequence[tuple[_Role, JsonDocument]], file: str) -> Iterator[str]:
     """A damaged document that does not look like JSON any more is missing: only its heading shows it."""
     for role in (_Role.CURRENT, _Role.PROPOSED):
-        if text.count(role.value) > sum(of is role for of, _ in pieces):
-            line = text.count("\n", 0, text.rfind(role.value)) + 1
-            yield f"{file} line {line}: no readable JSON follows {role.value!r}: give the complete output of the tool"
+        headings = [match for match in HEADING.finditer(text) if match.lastgroup == role]
+        if len(headings) > sum(of is role for of, _ in pieces):
+            line, words = text.count("\n", 0, headings[-1].start()) + 1, headings[-1][0].strip(" \t>#:")
+            yield f"{file} line {line}: no readable JSON follows {words!r}: give the complete output of the tool"
 
 
 def _why_nothing(text: str) -> str:
@@ -118,7 +113,7 @@ def _entries(document: JsonDocument, file: str, kind: Kind) -> PlanFile:
             problems.append(f"{place}: {record.payload['reason']}; {LOOK}")
         else:
             partitions.append(_named(record, place))
-    return PlanFile(kind, tuple(partitions), tuple(problems))
+    return PlanFile(kind, tuple(partitions), tuple(problems), line=document.line)
 
 
 def _document_fault(value: Any) -> str | None:
@@ -152,4 +147,5 @@ def _with_old_lists(proposal: PlanFile, current: PlanFile) -> PlanFile:
         proposal.kind,
         tuple(replace(named, old_replicas=old.get(named.key)) for named in proposal.partitions),
         problems or tuple(missing),
+        line=proposal.line,
     )

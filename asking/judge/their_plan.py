@@ -30,6 +30,8 @@ class NamedPartition:
         The replica list that the tool found; None if the file does not give it.
     place : str
         File, line and entry, for messages.
+    old_leader : int or None
+        The leader that Cruise Control found.
     """
 
     topic: str
@@ -38,6 +40,7 @@ class NamedPartition:
     log_dirs: tuple[str, ...] | None
     old_replicas: tuple[int, ...] | None
     place: str
+    old_leader: int | None = None
 
     @property
     def key(self) -> TopicPartition:
@@ -51,38 +54,60 @@ class NamedPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """What the summary of Cruise Control says about moves inside brokers.
+
+    Parameters
+    ----------
+    replicas, size_bytes : int
+    """
+
+    replicas: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanFile:
-    """What was read from one file.
+    """What was read from one document of a file.
 
     Parameters
     ----------
     kind : Kind or None
-        None if the file is no plan.
+        None if the document is no plan.
     partitions : tuple of NamedPartition
         In the order of the file, unchecked.
     problems : tuple of str
-        Why the file, or entries of it, can't be read.
+        Why the document, or entries of it, can't be read.
+    inside : Inside, optional
+    line : int
+        The first line of the document.
     """
 
     kind: Kind | None
     partitions: tuple[NamedPartition, ...] = ()
     problems: tuple[str, ...] = ()
+    inside: Inside | None = None
+    line: int = 1
 
 
 @dataclass(frozen=True)
 class TheirPlan:
-    """Another tool's plan. Partitions that it does not name keep their replicas.
+    """Another tool's plan, or one phase of it. Partitions that it does not name keep their replicas.
 
     Parameters
     ----------
+    name : str
+        The file, and the line if the file has several plans.
+    kind : Kind
     partitions : mapping of (topic, partition) to NamedPartition
-        In the order of the files.
-    kinds : mapping of str to Kind
-        The format of each file.
+        In the order of the file.
+    inside : Inside, optional
     """
 
+    name: str
+    kind: Kind
     partitions: Mapping[TopicPartition, NamedPartition]
-    kinds: Mapping[str, Kind]
+    inside: Inside | None = None
 
 
 def place_of(file: str, line: int, entry: int) -> str:

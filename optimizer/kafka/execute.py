@@ -3,7 +3,7 @@
 References
 ----------
 org.apache.kafka.tools.reassign.ReassignPartitionsCommand (executeAssignment, verifyBrokerIds,
-getReplicaAssignmentForPartitions), Kafka 4.3.1.
+getReplicaAssignmentForPartitions, alterReplicaLogDirs), org.apache.kafka.common.protocol.Errors, Kafka 4.3.1.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,6 +17,7 @@ from optimizer.kafka.java import (
     topic_partition_hash,
 )
 from optimizer.kafka.reassignment_json import (
+    Replica,
     TopicPartition,
     parse_reassignment,
     partition_name,
@@ -54,6 +55,14 @@ def check_execute(
         raise KafkaError("AdminCommandFailedException", f"Unknown broker id {unknown[0]}")
     check_topics(describe_order(topic for topic, _ in keys), partitions_per_topic)
     _check_partitions(keys, partitions_per_topic)
+
+
+def log_dir_not_found(replica: Replica) -> KafkaError:
+    """How ``--execute`` ends for a directory that the broker does not have; reassignments have started by then."""
+    cause = "LogDirNotFoundException: The user-specified log directory is not found in the broker config."
+    return KafkaError(
+        "AdminCommandFailedException", f"Failed to alter dir for {partition_name(replica[:2])}-{replica[2]}: {cause}"
+    )
 
 
 def _check_partitions(keys: Sequence[TopicPartition], partitions_per_topic: Mapping[str, Collection[int]]) -> None:

@@ -68,7 +68,12 @@ class _Move(NamedTuple):
 
 
 def dir_move_rows(
-    rows: pd.DataFrame, hosts: pd.DataFrame, dir_balance: Sequence[Row], settings: Settings, before: Before
+    rows: pd.DataFrame,
+    hosts: pd.DataFrame,
+    dir_balance: Sequence[Row],
+    settings: Settings,
+    before: Before,
+    given: pd.DataFrame | None = None,
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows of ``dir_moves`` and of the tables that its waves change, without columns that name cluster and run.
 
@@ -83,11 +88,15 @@ def dir_move_rows(
         Rows of ``instance_brokers``.
     dir_balance : sequence of mapping
         Rows of the table without moves inside brokers.
+    given : DataFrame, optional
+        The moves of another tool, with columns of ``dir_moves`` except ``wave``, instead of moves that balance. A path
+        is None if it is not known.
     """
     only = settings.cluster_policies().get(str(hosts["cluster_id"].iloc[0]), ClusterPolicy()).only
-    brokers = dict(_brokers(dir_balance, hosts, settings.policy.dir_band))
+    brokers = dict(_brokers(dir_balance, hosts, settings.policy.dir_band, every=given is not None))
     movable = _movable(rows, brokers, hosts, only)
-    moves = sorted(_chosen(movable, brokers), key=lambda move: _urgency(move, brokers))
+    chosen = _chosen(movable, brokers) if given is None else _given(given, brokers)
+    moves = sorted(_as_moves(chosen), key=lambda move: _urgency(move, brokers))
     placed = inside_waves(
         np.array([move.broker_id for move in moves], dtype=np.int64),
         np.array([move.size_bytes for move in moves], dtype=np.int64),
@@ -112,15 +121,17 @@ def dir_move_rows(
     }
 
 
-def _brokers(dir_balance: Sequence[Row], hosts: pd.DataFrame, band: float) -> Iterator[tuple[int, _Broker]]:
-    """Brokers that stay, and of which every directory is open.
+def _brokers(
+    dir_balance: Sequence[Row], hosts: pd.DataFrame, band: float, *, every: bool
+) -> Iterator[tuple[int, _Broker]]:
+    """Brokers that stay, and of which every directory is open; or every broker, for moves of another tool.
 
     Kafka refuses moves inside a broker while one of its directories is offline.
     """
     staying = _staying(hosts)
     for broker_id, group in groupby(sorted(dir_balance, key=_place), lambda row: int(row["broker_id"])):
         dirs = list(group)
-        if broker_id not in staying or not all(row["is_open"] for row in dirs):
+        if not every and (broker_id not in staying or not all(row["is_open"] for row in dirs)):
             continue
         load = np.array([row["after_bytes"] for row in dirs], dtype=np.int64)
         capacities = [row["capacity_bytes"] for row in dirs]
@@ -171,8 +182,8 @@ def _movable(rows: pd.DataFrame, brokers: Mapping[int, _Broker], hosts: pd.DataF
     return each[each["directory"] != NO_MOVE].sort_values(["broker_id", "topic", "partition"], kind="stable")
 
 
-def _chosen(movable: pd.DataFrame, brokers: Mapping[int, _Broker]) -> Iterator[_Move]:
-    """The replicas that move, without waves."""
+def _chosen(movable: pd.DataFrame, brokers: Mapping[int, _Broker]) -> pd.DataFrame:
+    """The replicas that move, with the index of their new directory."""
     broker_of, size, directory = (
         movable[name].to_numpy(dtype=np.int64) for name in ("broker_id", "size_bytes", "directory")
     )
@@ -180,29 +191,45 @@ def _chosen(movable: pd.DataFrame, brokers: Mapping[int, _Broker]) -> Iterator[_
     for broker_id in np.unique(broker_of).tolist():
         part, broker = broker_of == broker_id, brokers[broker_id]
         target[part] = moves_inside(broker.bands, broker.load_bytes, size_bytes=size[part], directory=directory[part])
-    moves = movable.assign(target=target)[target != NO_MOVE]
+    return movable.assign(target=target)[target != NO_MOVE]
+
+
+def _given(given: pd.DataFrame, brokers: Mapping[int, _Broker]) -> pd.DataFrame:
+    """The moves of another tool, with the indices of their directories."""
+    numbers = _numbers(brokers)
+    source, target = (
+        [numbers.get(place, NO_MOVE) for place in zip(given["broker_id"], given[path], strict=True)]
+        for path in ("from_log_dir", "to_log_dir")
+    )
+    return given.assign(current_replicas=given["replicas"], directory=source, target=target)
+
+
+def _as_moves(rows: pd.DataFrame) -> Iterator[_Move]:
+    """Moves without waves."""
     columns = ("topic", "partition", "broker_id", "current_replicas", "directory", "target", "size_bytes")
-    for topic, partition, broker, replicas, *numbers in zip(*(moves[name] for name in columns), strict=True):
+    for topic, partition, broker, replicas, *numbers in zip(*(rows[name] for name in columns), strict=True):
         yield _Move(topic, int(partition), int(broker), tuple(int(b) for b in replicas), *map(int, numbers))
 
 
 def _urgency(move: _Move, brokers: Mapping[int, _Broker]) -> tuple[bool, int, _Move]:
     """Out of directories over their limits first, then the largest."""
-    broker = brokers[move.broker_id]
-    is_over = bool(broker.load_bytes[move.source] > broker.bands.limit_bytes[move.source])
+    is_over = False
+    if move.source != NO_MOVE:
+        broker = brokers[move.broker_id]
+        is_over = bool(broker.load_bytes[move.source] > broker.bands.limit_bytes[move.source])
     return not is_over, -move.size_bytes, move
 
 
 def _row(move: _Move, brokers: Mapping[int, _Broker]) -> dict[str, Any]:
     """A row of ``dir_moves``."""
-    paths = brokers[move.broker_id].paths
+    source, target = (None if n == NO_MOVE else brokers[move.broker_id].paths[n] for n in (move.source, move.target))
     return {
         "topic": move.topic,
         "partition": move.partition,
         "broker_id": move.broker_id,
         "replicas": [*move.replicas],
-        "from_log_dir": paths[move.source],
-        "to_log_dir": paths[move.target],
+        "from_log_dir": source,
+        "to_log_dir": target,
         "size_bytes": move.size_bytes,
         "wave": move.wave,
     }
@@ -214,7 +241,8 @@ def _with_moves(
     """The rows of ``dir_balance`` with bands and moves; what leaves makes space one wave later."""
     load = {broker_id: broker.load_bytes.copy() for broker_id, broker in brokers.items()}
     peaks: dict[tuple[int, int], tuple[int, int]] = {}
-    for part in by_wave:
+    for wave_moves in by_wave:
+        part = [move for move in wave_moves if move.target != NO_MOVE]
         for move in part:
             load[move.broker_id][move.target] += move.size_bytes
         for broker, place in {(move.broker_id, move.target) for move in part}:
@@ -257,7 +285,9 @@ def _wave_row(part: Sequence[_Move], rate: int, brokers: Mapping[int, _Broker]) 
         "throttle_bytes_per_s": rate,
         "estimated_seconds": int(np.ceil(by_broker[busiest] / rate)),
         "below_floor": False,
-        "peak_disk_bytes": max(int(brokers[b].load_bytes.sum()) + size for b, size in by_broker.items()),
+        "peak_disk_bytes": max(
+            (int(brokers[b].load_bytes.sum()) + size for b, size in by_broker.items() if b in brokers), default=None
+        ),
         "least_seconds": int(least),
         "most_seconds": int(np.ceil(most)),
         "copy_bytes_per_s": rate,

@@ -88,6 +88,7 @@ def planned_tables(
     *,
     captured_at: datetime | None = None,
     moves_inside: bool = True,
+    given_inside: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """The tables of stage plan of one cluster.
 
@@ -96,14 +97,21 @@ def planned_tables(
     instance, hosts, settings, captured_at :
         As for ``plan_in_memory``.
     solved : mapping
-        ``proposal``, ``moves``, ``findings``, ``bounds`` and ``leader_bounds``.
+        ``proposal``, ``moves``, ``findings``, ``bounds`` and ``leader_bounds``. A proposal of another tool may have
+        ``planned_log_dirs``.
     moves_inside : bool
         Whether replicas move inside brokers, if the settings request it.
+    given_inside : DataFrame, optional
+        Moves of another tool inside brokers, as for ``dir_move_rows``.
     """
     cluster_id = str(hosts["cluster_id"].iloc[0])
     hosts = with_load(hosts, instance).assign(captured_at=captured_at.timestamp() if captured_at else None)
     compared = with_totals(compared_in_memory(instance, solved["proposal"], solved["moves"]))
     scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
+    if "planned_log_dirs" in solved["proposal"] and len(scheduled):
+        theirs = solved["proposal"].set_index(["topic", "partition"])["planned_log_dirs"]
+        keys = pd.MultiIndex.from_frame(scheduled[["topic", "partition"]])
+        scheduled = scheduled.assign(planned_log_dirs=theirs.reindex(keys).to_numpy())
     planned = compared.astype(dict.fromkeys(("wave", *TIMES), "Int64"))
     if len(scheduled):
         planned = pd.concat([planned[~planned["is_changed"]], scheduled.astype({"wave": "Int64"})])
@@ -113,11 +121,13 @@ def planned_tables(
     version = settings.kafka_versions().get(cluster_id, "")
     exposure, findings = exposure_rows(planned, hosts, needs_whole_min_isr=needs_whole_min_isr(version))
     flows, throttles = flow_rows(scheduled, hosts, settings=settings), throttle_rows(scheduled, hosts)
-    if moves_inside and "dir_balance" in flows and balances_dirs(settings, cluster_id):
+    is_given = given_inside is not None and len(given_inside) > 0
+    if is_given or (moves_inside and "dir_balance" in flows and balances_dirs(settings, cluster_id)):
         end = waves["ends_at"].fillna(waves["night_ends_at"]).max() if len(waves) else None
         ends_at = None if pd.isna(end) else int(pd.Timestamp(end).timestamp())
         before = Before(len(waves), ends_at, int(captured_at.timestamp()) if captured_at else None)
-        inside = dir_move_rows(planned, hosts, records(flows["dir_balance"]), settings, before)
+        balance = records(flows["dir_balance"]) if "dir_balance" in flows else []
+        inside = dir_move_rows(planned, hosts, balance, settings, before, given_inside if is_given else None)
         waves, throttles = _with_rows(waves, inside["waves"]), _with_rows(throttles, inside["throttles"])
         findings = _with_rows(findings, inside["wave_findings"])
         flows |= {name: pd.DataFrame(inside[name]) for name in ("dir_balance", "dir_moves")}

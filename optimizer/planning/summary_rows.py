@@ -175,7 +175,7 @@ def _inside_figures(dir_balance: Rows, dir_moves: Rows) -> Iterator[Value]:
     What stays outside the bands need not move, so it is subtracted from the bound of each broker.
     """
     banded = [row for row in dir_balance if row["lower_bytes"] is not None]
-    if not banded:
+    if not banded and not dir_moves:
         return
     moved = Counter[tuple[int, str]]()
     for row in dir_moves:

@@ -27,12 +27,12 @@ Lists = Mapping[TopicPartition, Sequence[int]]
 NO_FIGURES: Figures = {}
 
 
-def _their_plan(lists: Lists, old: Lists | None = None) -> TheirPlan:
+def _their_plan(lists: Lists, old: Lists | None = None) -> list[TheirPlan]:
     named = {
         key: NamedPartition(*key, tuple(new), None, tuple(old[key]) if old and key in old else None, f"entry {number}")
         for number, (key, new) in enumerate(lists.items(), start=1)
     }
-    return TheirPlan(named, {"plan.json": Kind.REASSIGNMENT})
+    return [TheirPlan("plan.json", Kind.REASSIGNMENT, named)]
 
 
 def _ours(facts: RunFacts) -> tuple[Lists, Figures]:
@@ -325,7 +325,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     warehouse = write_run(tmp_path / "warehouse", facts)
     plan, words = tmp_path / "plan.json", ["--warehouse", warehouse.path, "--cluster", CLUSTER, "--run-id", RUN]
     plan.write_text(format_reassignment((*key, ids, None) for key, ids in lists.items()))
-    assert len(read_plans([plan]).partitions) == len(lists)
+    assert [len(phase.partitions) for phase in read_plans([plan])] == [len(lists)]
     assert main(["judge", *words, "--plan", str(plan)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[1] == "  Their plan copies 1.00x what Ballast needs for a plan that is as balanced."

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from asking.judge.belongs import Belonging, check_belongs
-from asking.judge.their_plan import NamedPartition, TheirPlan
+from asking.judge.their_plan import Kind, NamedPartition, TheirPlan
 from execution.planned import Refused
 from optimizer.errors import ConfigError
 from optimizer.kafka.reassignment_json import TopicPartition
@@ -23,7 +23,7 @@ def plan(old: Old, new: Sequence[int] = (3, 2)) -> TheirPlan:
         )
         for number, (key, replicas) in enumerate(old.items(), 1)
     ]
-    return TheirPlan({each.key: each for each in named}, {})
+    return TheirPlan("f", Kind.REASSIGNMENT, {each.key: each for each in named})
 
 
 def instance(count: int = 3, **of_partition_0: Any) -> pd.DataFrame:

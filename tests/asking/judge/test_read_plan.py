@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from asking.judge.read_plan import read_plans
-from asking.judge.their_plan import Kind, TheirPlan
+from asking.judge.their_plan import Inside, Kind, TheirPlan
 from optimizer.errors import ConfigError
 from tests.asking.judge.plans import (
     CURRENT,
@@ -30,20 +30,32 @@ from tests.asking.judge.plans import (
 )
 
 Read = Callable[..., TheirPlan]
+ReadPhases = Callable[..., list[TheirPlan]]
 # The file system of a busy machine may be slow.
 ONE_FILE = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
-def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
+def read_phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReadPhases:
     """Reads texts as the files a, b, ... of one plan."""
     monkeypatch.chdir(tmp_path)
 
-    def read_texts(*texts: str | bytes) -> TheirPlan:
+    def read_texts(*texts: str | bytes) -> list[TheirPlan]:
         names = [chr(ord("a") + number) for number in range(len(texts))]
         for name, text in zip(names, texts, strict=True):
             Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
         return read_plans(names)
+
+    return read_texts
+
+
+@pytest.fixture
+def read(read_phases: ReadPhases) -> Read:
+    """Reads texts as the files a, b, ... of a plan of one phase."""
+
+    def read_texts(*texts: str | bytes) -> TheirPlan:
+        [plan] = read_phases(*texts)
+        return plan
 
     return read_texts
 
@@ -65,7 +77,7 @@ def test_reassignment_json_may_name_directories(read: Read) -> None:
     assert (first.key, first.replicas, first.log_dirs, first.old_replicas) == (("t", 0), (1, 2), None, None)
     assert (second.name, second.replicas, second.log_dirs) == ("u-7", (3,), ("/d",))
     assert (first.place, second.place) == ("a line 5, entry 1", "a line 13, entry 2")
-    assert plan.kinds == {"a": Kind.REASSIGNMENT}
+    assert plan.kind == Kind.REASSIGNMENT
 
 
 @pytest.mark.parametrize(
@@ -78,7 +90,7 @@ def test_the_output_of_generate_is_a_proposal_with_old_lists(read: Read, heading
     plan = read("[2026-01-01 00:00:00,000] WARN x (y)\n" + text.replace(f"{CURRENT}\n", f"{CURRENT}{heading_end}"))
     assert (new_lists(plan), old_lists(plan)) == ({("t", 0): (3, 2)}, {("t", 0): (1, 2)})
     assert plan.partitions["t", 0].log_dirs == ("any", "any")
-    assert plan.kinds == {"a": Kind.GENERATE}
+    assert plan.kind == Kind.GENERATE
 
 
 def test_a_proposal_alone_has_no_old_lists(read: Read) -> None:
@@ -93,15 +105,68 @@ def test_proposals_of_cruise_control_have_old_lists_and_no_directories(read: Rea
     assert new_lists(plan) == {("t", 0): (3, 2), ("u", 3): (1,)}
     assert old_lists(plan) == {("t", 0): (1, 2)}
     assert {named.log_dirs for named in plan.partitions.values()} == {None}
-    assert plan.kinds == {"a": Kind.CRUISE_CONTROL}
+    assert plan.kind == Kind.CRUISE_CONTROL
     assert plan.partitions["u", 3].place == "a line 1, entry 2"
 
 
-def test_a_plan_may_have_several_files(read: Read) -> None:
-    """One file for each topic, also of different formats and encodings."""
-    plan = read(document(entry()), document(entry("u")).encode("utf-16"), answer(proposal("v")))
-    assert list(plan.partitions) == [("t", 0), ("u", 0), ("v", 0)]
-    assert list(plan.kinds.values()) == [Kind.REASSIGNMENT, Kind.REASSIGNMENT, Kind.CRUISE_CONTROL]
+def test_each_file_is_a_phase(read_phases: ReadPhases) -> None:
+    """In the order of the files, also of different formats and encodings; a partition may change in each of them."""
+    phases = read_phases(document(entry()), document(entry("u")).encode("utf-16"), answer(proposal("v"), proposal()))
+    assert [list(phase.partitions) for phase in phases] == [[("t", 0)], [("u", 0)], [("v", 0), ("t", 0)]]
+    assert [(phase.name, phase.kind) for phase in phases] == [
+        *(("a", Kind.REASSIGNMENT), ("b", Kind.REASSIGNMENT), ("c", Kind.CRUISE_CONTROL)),
+    ]
+
+
+SECOND = document(entry(replicas=[3, 2]))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (f"{document(entry())}\n\n{SECOND}\n", Kind.REASSIGNMENT),
+        (f"phase 0:\n{document(entry())}\nphase 1:\n{SECOND}", Kind.REASSIGNMENT),
+        (generated(document(entry()), document(entry())) + generated(document(entry()), SECOND), Kind.GENERATE),
+        (f"{PROPOSED}\n{document(entry())}\n{PROPOSED}\n{SECOND}\n", Kind.GENERATE),
+    ],
+    ids=["two plans", "two plans with text", "two outputs of generate", "two proposals"],
+)
+def test_each_document_of_a_file_is_a_phase(read_phases: ReadPhases, text: str, kind: Kind) -> None:
+    """The name of a phase says where its document is."""
+    first, second = read_phases(text)
+    assert (new_lists(first), new_lists(second)) == ({("t", 0): (1, 2)}, {("t", 0): (3, 2)})
+    assert {first.kind, second.kind} == {kind}
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line in (document(entry()), SECOND)]
+    assert (first.name, second.name) == (f"a line {lines[-3 if len(lines) > 2 else 0]}", f"a line {lines[-1]}")
+
+
+def test_the_files_of_a_folder_are_phases_in_the_order_of_their_numbers(read_phases: ReadPhases) -> None:
+    """Hidden files and folders are left out."""
+    read_phases()
+    Path("plans/more").mkdir(parents=True)
+    for name in ("phase-10.json", "phase-9.json", "phase-1.json", ".hidden"):
+        Path("plans", name).write_text(document(entry()) if name.startswith("phase") else "x", encoding="utf-8")
+    names = [phase.name for phase in read_plans(["plans"])]
+    assert names == ["plans/phase-1.json", "plans/phase-9.json", "plans/phase-10.json"]
+
+
+@pytest.mark.parametrize("colon", ["", ":", " :"])
+@pytest.mark.parametrize(
+    ("current", "new"), [("CURRENT ASSIGNMENT", "NEW ASSIGNMENT"), ("Old assignment", "Proposed assignment")]
+)
+def test_the_new_assignment_of_two_is_the_plan(read: Read, current: str, new: str, colon: str) -> None:
+    """The current one gives the old lists; without it there are none."""
+    second = f"{new}{colon}\n{SECOND}\n"
+    both, alone = read(f"{current}{colon}\n{document(entry())}\n{second}"), read(second)
+    assert new_lists(both) == new_lists(alone) == {("t", 0): (3, 2)}
+    assert (old_lists(both), old_lists(alone)) == ({("t", 0): (1, 2)}, {})
+
+
+def test_a_summary_of_cruise_control_counts_moves_inside_brokers(read: Read) -> None:
+    """Its MB are 2^20 bytes; a summary without the count says nothing."""
+    summary = {"numIntraBrokerReplicaMovements": 3, "intraBrokerDataToMoveMB": 40}
+    assert read(answer(proposal(new=[1, 2]), summary=summary)).inside == Inside(3, 40 * 2**20)
+    assert read(answer(proposal())).inside is None
 
 
 LOOK = 'an entry looks like {"topic":"t","partition":0,"replicas":[1,2]}'
@@ -132,9 +197,17 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
         f"{json.dumps(entry())}\n{json.dumps(entry('u'))}",
         "a has 2 JSON documents, the second is in line 2",
     ),
-    "two plans": (
-        document(entry()) + "\n" + document(entry("u")),
-        "a has 2 JSON documents, the second is in line 2: give",
+    "a plan and another document": (
+        document(entry()) + "\n" + document({"topic": "t", "partition": 0}),
+        "a has 2 JSON documents, the second is in line 2, and not all are plans: give the plans alone",
+    ),
+    "a current assignment alone": (
+        f"CURRENT ASSIGNMENT:\n{document(entry())}",
+        "a line 2: these are the current replica",
+    ),
+    "a new assignment that is missing": (
+        f"CURRENT ASSIGNMENT:\n{document(entry())}\nNEW ASSIGNMENT:\n",
+        "a line 3: no readable JSON follows 'NEW ASSIGNMENT': give the complete output of the tool",
     ),
     "no entry": (
         document(),
@@ -204,7 +277,6 @@ REFUSED: dict[str, tuple[str | bytes, str]] = {
         generated(document(entry("u")), document(entry())),
         "a line 5, entry 1: t-0 is not in the current assignment of this output: give the complete output of --gen",
     ),
-    "two outputs of generate": (generated(document(entry()), document(entry())) * 2, "a has 4 JSON documents"),
     "a summary": (
         json.dumps({"summary": {"dataToMoveMB": 0}, "goalSummary": [], "version": 1}),
         "a has no proposals, only a summary: ask Cruise Control again with json=true&verbose=true",
@@ -273,16 +345,8 @@ def test_what_is_no_plan_is_refused(read: Read, name: str) -> None:
     assert len(caught.value.problems) == 1
 
 
-def test_a_partition_is_in_one_file_only(read: Read) -> None:
-    """Also with equal lists: it is not clear which file counts."""
-    with pytest.raises(ConfigError) as caught:
-        read(document(entry()), document(entry("u"), entry()))
-    message = "b line 1, entry 2: t-0 is already in a line 1, entry 1: name each partition in one file only"
-    assert caught.value.problems == (message,)
-
-
 def test_files_that_cannot_be_read_are_named(read: Read) -> None:
-    """A missing file, a folder, and a name that no file can have."""
+    """A missing file, an empty folder, and a name that no file can have."""
     read(document(entry()))
     Path("folder").mkdir()
     with pytest.raises(ConfigError) as caught:
