@@ -23,7 +23,7 @@ NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_bro
 # Columns that ``exposure_rows`` reads, besides those that name the cluster and the run.
 COLUMNS = (
     *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas", "adding_replicas"),
-    *("isr", "elr", "leader"),
+    *("isr", "elr", "observers", "leader"),
     *("min_insync_replicas", "allows_unclean_election", "size_bytes", "in_bytes_per_s", "out_bytes_per_s", "wave"),
 )
 
@@ -177,10 +177,11 @@ def _under_replicated(
 ) -> Iterator[Finding]:
     """Partitions that lack in-sync replicas: those whose replica out of sync stays, then those from which it leaves.
 
-    ``execution.health.signs`` counts the same on the live cluster: a replica that is being added may be out of sync.
+    ``execution.health.signs`` counts the same on the live cluster: a replica that is being added may be out of sync, as
+    may an observer.
     """
     lists, leaderless = exposed.replicas, exposed.leader < 0
-    adding = _members(lists, rows["adding_replicas"], brokers.ids)
+    adding = _members(lists, rows["adding_replicas"], brokers.ids) | _members(lists, rows["observers"], brokers.ids)
     out = (lists >= 0) & (leaderless[:, None] | ~exposed.in_sync) & ~adding
     stays = out & (leaderless[:, None] | same_slots(lists, exposed.target).any(axis=2))
     is_left = np.asarray(stays.any(axis=1))

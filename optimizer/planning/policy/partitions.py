@@ -20,7 +20,7 @@ from optimizer.units import agree, plural
 
 # Columns that ``decide_partitions`` reads: of ``instance``, and ``configs`` of the topic.
 FACTS = (
-    *("topic", "replicas", "leader", "isr", "controller_replicas", "adding_replicas"),
+    *("topic", "replicas", "leader", "isr", "observers", "controller_replicas", "adding_replicas"),
     *("min_insync_replicas", "configs"),
 )
 # Columns that it sets.
@@ -211,6 +211,7 @@ def _fixed(
     fenced_on = _smallest(facts["replicas"], roles.fenced)
     failed_on = _smallest(facts["replicas"], roles.failed)
     is_failed = facts["leader"].isna() & facts["replicas"].map(frozenset(roles.failed).issuperset)
+    has_observers = facts["observers"].map(lambda brokers: bool(np.size(brokers)) and np.ndim(brokers) > 0)
     own_rule = facts["configs"].map(lambda configs: isinstance(configs, str) and PLACEMENT_RULE in configs)
 
     def cannot_end(row: int) -> str:
@@ -232,6 +233,11 @@ def _fixed(
         (facts["isr"].map(len) == 0, Cause.NO_IN_SYNC_REPLICA, lambda _: "no in-sync replica"),
         (fenced_on.notna(), Cause.ON_FENCED_BROKER, lambda row: f"a replica on fenced broker {fenced_on.iloc[row]}"),
         (pins.notna() & (usable < factor), Cause.PIN_TOO_SMALL, pin_allows),
+        (
+            has_observers,
+            Cause.OWN_PLACEMENT_RULE,
+            lambda _: "it has observers, which a plan for Kafka's tools cannot name",
+        ),
         (own_rule, Cause.OWN_PLACEMENT_RULE, lambda _: f"placed by its own rule {PLACEMENT_RULE}"),
         (waits, Cause.OUT_OF_SYNC, lambda row: _out_of_sync(facts, row)),
         (excluded, Cause.TOPIC_EXCLUDED, lambda _: "topic excluded"),
