@@ -31,8 +31,12 @@ def choices_of(cluster: Cluster, row: int, planned: Choice) -> list[Choice]:
     partition = partitions.rows(np.array([row]))
     groups = group_by_pins(brokers, partition.topic)
     choices = {planned}
+    in_sync = {int(b) for b in partitions.isr[row] if b >= 0}
+    needed = min(len(held & in_sync), factor)
     for choice in itertools.combinations(usable, factor):
         placed = np.array([choice])
+        if len(set(choice) - (held - in_sync)) < needed:
+            continue
         if not rack_breaks(brokers, partition, placed).any() and not groups.outside_pin(placed).any():
             choices.add(choice)
     return sorted(choices)

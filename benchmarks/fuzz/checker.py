@@ -61,7 +61,7 @@ def _of_lists(
         old: list[int] = row["replicas"]
         new, name = whole.get(key, old), f"{key[0]}-{key[1]}"
         if key in whole:
-            yield from _of_changed(hosts, row, new, name)
+            yield from _of_changed(hosts, row, new, name, cluster.kafka_version)
         on_leaving = [b for b in new if hosts[b]["must_empty"]]
         yield from (
             f"{name} stays on {b} without a finding" for b in on_leaving if ("not_emptied", key, b) not in disclosed
@@ -76,7 +76,7 @@ def _of_lists(
             yield f"{name} on {new} breaks the rack rule without a finding"
 
 
-def _of_changed(hosts: Mapping[int, Row], row: Row, new: list[int], name: str) -> Iterator[str]:
+def _of_changed(hosts: Mapping[int, Row], row: Row, new: list[int], name: str, version: str) -> Iterator[str]:
     """Check a partition that the plan changes."""
     old = row["replicas"]
     if row["mobility"] == "fixed" or new == old:
@@ -91,6 +91,7 @@ def _of_changed(hosts: Mapping[int, Row], row: Row, new: list[int], name: str) -
             yield f"{name}: broker {broker} accepts no replica"
         elif broker not in old and row["pinned_brokers"] is not None and broker not in row["pinned_brokers"]:
             yield f"{name}: broker {broker} is outside its pin"
+    yield from _out_of_sync(row, new, name, needs_all=version != "4.3")
     if row["mobility"] == "forced_only" and any(not hosts[b]["must_empty"] for b in set(old) - set(new)):
         yield f"{name} is excluded and leaves a broker that stays"
     if (
@@ -99,6 +100,19 @@ def _of_changed(hosts: Mapping[int, Row], row: Row, new: list[int], name: str) -
         and any(hosts[b]["accepts_leadership"] for b in new)
     ):
         yield f"{name}: {new[0]} may not lead"
+
+
+def _out_of_sync(row: Row, new: list[int], name: str, *, needs_all: bool) -> Iterator[str]:
+    """Replicas out of sync: too many stay, a new leader is one, or Kafka would wait for one without end."""
+    old, isr = set(row["replicas"]), set(row["isr"])
+    copied, lost = set(new) - old, old - set(new)
+    stuck = set(new) - copied - isr
+    if len(new) - len(stuck) < min(len(old & isr), row["replication_factor"]):
+        yield f"{name}: {row['replicas']} -> {new} leaves fewer in sync than it could, ISR {row['isr']}"
+    if new[0] != row["replicas"][0] and new[0] in stuck:
+        yield f"{name}: the new leader {new[0]} is out of sync"
+    if (copied or lost) and stuck and (needs_all or len(copied) < len(lost)):
+        yield f"{name}: {row['replicas']} -> {new} never ends, ISR {row['isr']}"
 
 
 def _rack_misses(cluster: UnusualCluster, row: Row, replicas: list[int]) -> int:

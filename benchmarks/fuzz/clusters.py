@@ -3,7 +3,7 @@
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from benchmarks.fuzz.planning import PlannedCluster, plan_cluster
 from benchmarks.fuzz.unusual_clusters import CLUSTER, UnusualCluster, unusual_cluster
 from optimizer.audit import AuditClaims, AuditFile, audit_files, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.planning.unexplained import audit_limits
-from optimizer.settings import ClusterInput
 from optimizer.solve.bounds.bound import copies_of, widen
 from optimizer.solve.rules.bands import broker_loads, replica_weights
 
@@ -71,21 +70,20 @@ def _verdict(unusual: UnusualCluster) -> tuple[str, tuple[str, ...], bool]:
 def _audited(unusual: UnusualCluster, planned: PlannedCluster, texts: Mapping[str, str]) -> Iterator[str]:
     """The violations that the product's audit finds."""
     waves = [text for path, text in sorted(texts.items()) if path.endswith("/reassignment.json")]
-    settings = replace(unusual.settings, clusters=(ClusterInput(id=CLUSTER, input="unused"),))
     report = audit_plan(
         brokers=brokers_from_rows(unusual.brokers),
         partitions=partitions_from_rows(unusual.partitions),
         waves=waves,
         whole=texts.get("reassignment.json"),
         rollback=texts.get("rollback.json"),
-        limits=audit_limits(settings, CLUSTER),
+        limits=audit_limits(unusual.run_settings, CLUSTER),
         claims=AuditClaims(bound_bytes=planned.bound_bytes),
     )
     files = [AuditFile(made.path, made.kind, made.wave, made.content) for made in planned.documents.values()]
     of_files = audit_files(
         brokers=brokers_from_rows(unusual.brokers),
         partitions=partitions_from_rows(unusual.partitions),
-        limits=audit_limits(settings, CLUSTER),
+        limits=audit_limits(unusual.run_settings, CLUSTER),
         files=files,
     )
     # Here plans have no throttles.

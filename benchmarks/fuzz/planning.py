@@ -1,7 +1,7 @@
 """Plans a cluster in memory, from its rows to its documents, with the same steps as the stages."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -18,7 +18,7 @@ from optimizer.planning.in_memory import records
 from optimizer.planning.memory_placement import in_memory
 from optimizer.planning.wave_rows import schedule_cluster
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
-from optimizer.settings import ClusterInput, Settings
+from optimizer.settings import Settings
 from optimizer.solve import driver
 
 R = TypeVar("R", bound=TableRow)
@@ -56,7 +56,7 @@ class PlannedCluster:
 
 def plan_cluster(unusual: UnusualCluster) -> PlannedCluster:
     """Solve, schedule and write the documents."""
-    settings = replace(unusual.settings, clusters=(ClusterInput(id=CLUSTER, input="/unused"),))
+    settings = unusual.run_settings
     partitions, hosts = pd.DataFrame(unusual.partitions), pd.DataFrame(unusual.brokers)
     brokers = {CLUSTER: to_brokers(hosts)}
     solved = driver.solve(in_memory(partitions, brokers), settings)

@@ -11,7 +11,7 @@ import pandas as pd
 from benchmarks.rows import broker_row, partition_row
 from optimizer.domain import NOT_LIVE, Cause
 from optimizer.planning.arrays import to_brokers
-from optimizer.settings import Policy, Schedule, Settings
+from optimizer.settings import ClusterInput, Policy, Schedule, Settings
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
 from optimizer.units import plural
 
@@ -23,11 +23,21 @@ KB = 1000  # bytes
 
 @dataclass(frozen=True)
 class UnusualCluster:
-    """Rows of ``instance`` and ``instance_brokers``, and the settings."""
+    """Rows of ``instance`` and ``instance_brokers``, and the settings.
+
+    Partitions that wait for replicas out of sync are not marked: the planner must find out itself.
+    """
 
     partitions: tuple[Row, ...]
     brokers: tuple[Row, ...]
     settings: Settings
+    kafka_version: str = ""
+
+    @property
+    def run_settings(self) -> Settings:
+        """The settings with the cluster."""
+        cluster = ClusterInput(id=CLUSTER, input="/unused", kafka_version=self.kafka_version)
+        return replace(self.settings, clusters=(cluster,))
 
     @property
     def hosts(self) -> Mapping[int, Row]:
@@ -70,7 +80,8 @@ def with_directories(cluster: UnusualCluster, seed: int) -> UnusualCluster:
     partitions = tuple({**row, "log_dirs": ["any"] * len(row["replicas"])} for row in cluster.partitions)
     brokers = tuple({**row, "log_dirs": _log_dirs(draw, row, partitions)} for row in cluster.brokers)
     policy = replace(cluster.settings.policy, balance_dirs=draw.random() < 0.5, dir_band=draw.choice((0.1, 0.4)))
-    return UnusualCluster(partitions, brokers, replace(cluster.settings, policy=policy))
+    settings = replace(cluster.settings, policy=policy)
+    return replace(cluster, partitions=partitions, brokers=brokers, settings=settings)
 
 
 def _log_dirs(draw: random.Random, broker: Row, partitions: Iterable[Row]) -> list[Row]:
@@ -120,7 +131,7 @@ def _with_requests(
     _request(draw, brokers, partitions)
     settings = settings or _settings(draw, waves=waves, spreads=spreads)
     _limit_topics(settings.policy, brokers, partitions)
-    return UnusualCluster(tuple(partitions), tuple(brokers), settings)
+    return UnusualCluster(tuple(partitions), tuple(brokers), settings, draw.choice(("", "3.9", "4.3", "4.3")))
 
 
 def _brokers(draw: random.Random) -> list[Row]:
