@@ -27,6 +27,7 @@ from optimizer.kafka.reassignment_json import (
 )
 from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
 from optimizer.kafka.throttle import config_entries, tool_throttles
+from optimizer.kafka.versions import completion_rule
 
 Query = dict[str, Any]
 Key = tuple[str, int]
@@ -187,6 +188,12 @@ def _in_flight(query: Query) -> Any:
     return got
 
 
+def _reassign_ends(query: Query) -> Any:
+    rule = completion_rule(query["kafka"], is_kraft=True)
+    done = complete(start(query["current"], query["target"]), query["isr"], rule)
+    return done and {"replicas": list(done.replicas), "isr": list(done.isr)}
+
+
 def _elect(query: Query) -> Any:
     partition = Partition(
         tuple(query["replicas"]),
@@ -240,6 +247,7 @@ OPERATIONS: dict[str, Callable[[Query], Any]] = {
     "throttles": _throttles,
     "format": _format,
     "inflight": _in_flight,
+    "reassign_ends": _reassign_ends,
     "elect": _elect,
     "assignor": _assignor,
 }

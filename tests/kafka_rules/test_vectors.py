@@ -17,6 +17,7 @@ COUNTS = {
     "edges": (245, 0),
     "elect": (1_500, 0),
     "reassign": (292, 0),
+    "reassign_ends": (552, 0),
     "striped": (300, 0),
 }
 
