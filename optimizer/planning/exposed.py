@@ -183,7 +183,7 @@ def _under_replicated(
     lists, leaderless = exposed.replicas, exposed.leader < 0
     adding = _members(lists, rows["adding_replicas"], brokers.ids) | _members(lists, rows["observers"], brokers.ids)
     out = (lists >= 0) & (leaderless[:, None] | ~exposed.in_sync) & ~adding
-    stays = out & (leaderless[:, None] | same_slots(lists, exposed.target).any(axis=2))
+    stays = out & same_slots(lists, exposed.target).any(axis=2)
     is_left = np.asarray(stays.any(axis=1))
     for when, of, is_counted in (("both", stays, is_left), ("before", out, out.any(axis=1) & ~is_left)):
         held = np.bincount(lists[of & np.asarray(is_counted)[:, None]], minlength=len(brokers))
