@@ -74,7 +74,9 @@ def assignment(number: int, replicas: Sequence[int]) -> Record:
     return Record("assignment", 1, {"topic": "t", "partition": number, "replicas": replicas, "log_dirs": dirs})
 
 
-def reassignment(number: int, replicas: Sequence[int], *, adding: Sequence[int], removing: Sequence[int]) -> Record:
+def reassignment(
+    number: int, replicas: Sequence[int], *, adding: Sequence[int] | None, removing: Sequence[int] | None
+) -> Record:
     """A partition of topic t in the list of reassignments."""
     fields = {"topic": "t", "partition": number, "replicas": replicas}
     return Record("reassignment", 6, {**fields, "adding": adding, "removing": removing})
@@ -90,6 +92,7 @@ def unmoved(lists: Mapping[int, Sequence[int]]) -> set[tuple[Any, ...]]:
     return {(number, False, False) for number in lists}
 
 
+TARGETS = {0: [2, 3], 1: [3, 1, 2], 2: [3, 1]}
 LOST = ("all_partitions_described!", "load_of_known_partition!", "quarantined_share!")
 TWICE = [size(1, 1, 102), size(2, 1, 100), size(3, 1, 101)]
 
@@ -261,6 +264,17 @@ CASES = {
             reassignment(1, [2, 3, 1], adding=[2], removing=[1]),
         ],
         (),
+    ),
+    # Before Kafka 2.6 ZooKeeper has the targets only: t-0 copies to 2, t-1 has all copies, t-2 gets 3 soon.
+    "in-flight-in-zookeeper": Case(
+        [
+            *(r for r in healthy() if r.kind != "partition" or r.payload["partition"] == 3),
+            partition(0, [1, 2, 3], isr=[1, 3]),
+            partition(1, [1, 2, 3]),
+            partition(2, [1, 2]),
+            *(reassignment(p, target, adding=None, removing=None) for p, target in TARGETS.items()),
+        ],
+        ("log_is_placed",),
     ),
     "in-flight-to-nowhere": Case(
         [*others(0), partition(0, LISTS[0], removing=LISTS[0])],
@@ -597,6 +611,24 @@ def test_what_moves_is_read_from_either_tool(outcome: Outcome) -> None:
         (0, 3, False, True),
         (1, 2, True, False),
         (1, 1, False, True),
+    }
+
+
+def test_a_target_alone_shows_a_reassignment_in_flight(outcome: Outcome) -> None:
+    """Its order comes first, what it lacks leaves, and a replica is added: one out of sync, or else the last one."""
+    rows = outcome.of("replicas", "in-flight-in-zookeeper")
+    lists = {
+        number: [
+            (r["broker_id"], r["is_adding"], r["is_removing"])
+            for r in sorted(rows, key=lambda r: r["position"])
+            if r["partition"] == number
+        ]
+        for number in TARGETS
+    }
+    assert lists == {
+        0: [(2, True, False), (3, False, False), (1, False, True)],
+        1: [(3, False, False), (1, False, False), (2, True, False)],
+        2: [(3, True, False), (1, False, False), (2, False, True)],
     }
 
 

@@ -21,7 +21,7 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
     """Add the adding and removing replicas to placements.
 
     They are from the description, or else from the list of reassignments: before Kafka 2.6 descriptions do not show
-    them.
+    them. ZooKeeper's list has only the targets: all replicas of the description that are not in the target leave.
     """
     # A script may poll and append to the same file: the last line is the newest.
     newest = Window.partitionBy(*RUN_PARTITION).orderBy(*newest_first(), F.desc("ordinal"))
@@ -37,12 +37,21 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
     )
     joined = placed.join(listed, RUN_PARTITION, "left")
     only_in_list = F.expr("size(adding) + size(removing) = 0 AND moving_replicas IS NOT NULL")
+    is_target = only_in_list & F.col("listed_adding").isNull()
     uses_listed_replicas = only_in_list & (F.col("kind") == "assignment")
+    # Which replicas were added is unknown. A partition in flight must have one: those out of sync, else the last one.
+    out_of_sync = F.array_except("moving_replicas", "isr")
+    added = F.when(F.size(out_of_sync) > 0, out_of_sync).otherwise(F.slice("moving_replicas", -1, 1))
+    left = F.array_except("replicas", "moving_replicas")
     return joined.withColumns(
         {
-            "replicas": F.when(uses_listed_replicas, F.col("moving_replicas")).otherwise(F.col("replicas")),
-            "adding": F.when(only_in_list, F.coalesce("listed_adding", "adding")).otherwise(F.col("adding")),
-            "removing": F.when(only_in_list, F.coalesce("listed_removing", "removing")).otherwise(F.col("removing")),
+            "replicas": F.when(is_target, F.concat("moving_replicas", left))
+            .when(uses_listed_replicas, F.col("moving_replicas"))
+            .otherwise(F.col("replicas")),
+            "adding": F.when(is_target, added).when(only_in_list, F.col("listed_adding")).otherwise(F.col("adding")),
+            "removing": F.when(is_target, left)
+            .when(only_in_list, F.coalesce("listed_removing", "removing"))
+            .otherwise(F.col("removing")),
         }
     ).drop("moving_replicas", "listed_adding", "listed_removing")
 
