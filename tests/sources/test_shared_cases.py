@@ -69,6 +69,8 @@ CASES: dict[str, tuple[dict[str, int], str]] = {
 # Files of complete inputs (folders ``in``) that are not read completely.
 NOT_READ = {
     "S20_list-with-times/in/list.txt",  # a poll log: nothing in flight, then a reassignment
+    "S36_groups-of-all-kinds/in/consumer-offsets.txt",  # one group's description failed
+    "S36_groups-of-all-kinds/in/share-groups.txt",  # groups that are not read
 }
 
 pytestmark = pytest.mark.shared

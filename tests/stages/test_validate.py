@@ -172,6 +172,17 @@ CASES = {
         ("replica_size_in_range!", "quarantined_share!"),
         "size 100000000000000000000",
     ),
+    "sizes-of-one-broker": Case(
+        [
+            *without(brokers(), "log_dir"),
+            directory(1),
+            *partitions({0: [1, 2], 1: [2, 3], 2: [3, 2], 3: [2, 3]}),
+            size(1, 0, 100),
+            capacity(-1, 10_000),
+            *(load(p) for p in LISTS),
+        ],
+        ("size_known!", "holder_tells_of_directories"),
+    ),
     "no-sizes": Case(without(healthy(), "log_dir_replica"), ("size_known!",), "t-3 has no size"),
     "described-twice": Case([*healthy(), partition(1, LISTS[1])], ("no_duplicate_snapshot",), "t-1 is described again"),
     "in-conflict": Case(
@@ -472,6 +483,8 @@ def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
     assert "repeated-broker.txt:2: t-1: replicas [2,3,2] name a broker twice" in message
     assert "no-sizes, size_known: 4 of 4 rows, allowed at least 95.00% of the rows" in message
     assert "t-0, t-1, t-2, t-3 have no size" in message
+    partial = "brokers 2, 3 hold replicas, but report no log directory, unlike other brokers\n    fix: give "
+    assert partial in str(refused["sizes-of-one-broker"])
     assert QualityGateFailed.exit_code == 3
 
 
