@@ -1,8 +1,10 @@
 """Reassignment JSON as a current assignment: a file, or the "Current" part of what the tool prints.
 
 ``{"version":1,"partitions":[{"topic":...,"partition":...,"replicas":[...],"log_dirs":[...]}]}``, with the keys in any
-order; ``log_dirs`` is optional. A bare list of such entries, or one entry per line, is also read (as ``jq`` prints it).
-A document after "Proposed partition reassignment configuration" is a plan, not a state: it is skipped.
+order; ``log_dirs`` and Confluent's ``observers`` are optional. A bare list of such entries, or one entry per line, is
+also read (as ``jq`` prints it). A document after "Proposed partition reassignment configuration" is a plan, not a
+state: it is skipped. ZooKeeper's ``/admin/reassign_partitions`` (Kafka before 2.6) lists the reassignments in flight,
+with their targets only.
 
 The parser does not decide whether a document is the current state; a later stage does. The records say what the text
 shows. A *bare* document has no heading, or nothing after it: it may be a plan, a saved rollback, or the first half of
@@ -36,6 +38,8 @@ HEADING = re.compile(
     re.MULTILINE,
 )
 _MARGIN = " \t\n>#"
+# ZooKeeper's list of reassignments in flight (Kafka before 2.6): its path, or the banner of zookeeper-shell.sh.
+_ZNODE = re.compile(r"(?:/admin/reassign_partitions\b|WatchedEvent )[^\n]*\s*\Z")
 _BEGUN = re.compile(r"[\s>#]*(?:Save this to use as|Successfully started)")
 
 
@@ -54,6 +58,8 @@ def parse(text: str) -> Iterator[Record]:
         if document.error is not None:
             if "replicas" in document.text and "isrs" not in document.text:
                 yield document.refusal(expected=EXPECTED, remedy=REMEDY, rule=None)
+        elif _ZNODE.search(document.before):
+            yield from map(_as_target, _assignment(document))
         else:
             yield from _assignment(document)
     if headings > 0:
@@ -135,10 +141,19 @@ def entry_records(document: JsonDocument, entries: list[Any]) -> Iterator[Record
             "partition": entry["partition"],
             "replicas": entry["replicas"],
             "log_dirs": entry.get("log_dirs"),
+            "observers": entry.get("observers"),
             "bare": bare,
             "begun": begun,
         }
         yield Record("assignment", line, payload)
+
+
+def _as_target(record: Record) -> Record:
+    """The entry as a reassignment in flight of which only the target is known."""
+    if record.kind != "assignment":
+        return record
+    target = {name: record.payload[name] for name in ("topic", "partition", "replicas")}
+    return Record("reassignment", record.line, {**target, "adding": None, "removing": None})
 
 
 def _entry_fault(entry: Any) -> str | None:

@@ -14,6 +14,9 @@ import re
 from dataclasses import dataclass
 
 OFFSETS, MEMBERS, STATES, LIST, OTHER = "offsets", "members", "states", "list", "other"
+# Tables of kafka-share-groups.sh and kafka-streams-groups.sh, by the groups that they are about.
+SHARE, STREAMS, SHARE_OR_STREAMS = "share", "streams", "share or streams"
+NOT_CONSUMERS = (SHARE, STREAMS, SHARE_OR_STREAMS)
 GROUP, COORDINATOR = "GROUP", "COORDINATOR (ID)"
 # Columns of each table in the tool's order; optional columns are in brackets.
 _TABLES = (
@@ -32,6 +35,19 @@ _TABLES = (
     (STATES, "GROUP COORDINATOR_(ID) ASSIGNMENT-STRATEGY STATE GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH #MEMBERS"),
     (LIST, "GROUP [TYPE] STATE"),
     (LIST, "GROUP TYPE"),
+    (LIST, "GROUP TYPE PROTOCOL"),
+    (SHARE, "GROUP TOPIC PARTITION [LEADER-EPOCH] START-OFFSET [LAG]"),
+    (SHARE, "GROUP CONSUMER-ID HOST CLIENT-ID [#PARTITIONS] [MEMBER-EPOCH] ASSIGNMENT"),
+    (
+        SHARE_OR_STREAMS,
+        "GROUP COORDINATOR_(ID) STATE [GROUP-EPOCH] [ASSIGNMENT-EPOCH] [TARGET-ASSIGNMENT-EPOCH] #MEMBERS",
+    ),
+    (STREAMS, "GROUP TOPIC PARTITION [CURRENT-OFFSET] [LEADER-EPOCH] [LOG-END-OFFSET] OFFSET-LAG"),
+    (
+        STREAMS,
+        "GROUP [TARGET-ASSIGNMENT-EPOCH] [TOPOLOGY-EPOCH] MEMBER [MEMBER-PROTOCOL] [MEMBER-EPOCH] PROCESS CLIENT-ID"
+        " ASSIGNMENTS",
+    ),
 )
 _COLUMN = re.compile(r"COORDINATOR \(ID\)|\S+")
 
@@ -46,7 +62,7 @@ def _pattern(columns: str) -> re.Pattern[str]:
 _PATTERNS = tuple((kind, _pattern(columns)) for kind, columns in _TABLES)
 _NAMES = frozenset(" ".join(columns for _, columns in _TABLES).replace("[", "").replace("]", "").split())
 _FIRST = re.compile(r"(?:\S+\s+\|)?[\s>#|]*(?=(?:GROUP|TOPIC|CONSUMER-ID|COORDINATOR),? )")
-_MAY_BE_EMPTY = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID"})
+_MAY_BE_EMPTY = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "PROTOCOL"})
 _SHORTEST = 3  # characters of the shortest name of a column, LAG
 # A cell with wider gaps than an id has: two lines were joined.
 _GAP = re.compile(r"\s{2}")
@@ -59,7 +75,7 @@ class Header:
     Parameters
     ----------
     kind : str
-        ``OFFSETS``, ``MEMBERS``, ``STATES``, ``LIST``, or ``OTHER`` for a table that is not read.
+        ``OFFSETS``, ``MEMBERS``, ``STATES``, ``LIST``; one of ``NOT_CONSUMERS``, or ``OTHER``, is not read.
     names : tuple of str
         Names of the columns.
     starts : tuple of int

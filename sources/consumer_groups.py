@@ -1,8 +1,8 @@
 """``kafka-consumer-groups.sh``: groups, their offsets and their members.
 
 ``--describe`` prints a table per group: offsets, ``--members`` or ``--state``, each with or without ``--verbose``; also
-``--list --state``. Only ``--state`` names the assignor. If a text has several tables of one kind for a group, as a loop
-appends them, the last table counts.
+``--list --state``. ``kafka-groups.sh --list`` prints all groups with their types. Only ``--state`` names the assignor.
+If a text has several tables of one kind for a group, as a loop appends them, the last table counts.
 
 References
 ----------
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sources.consumer_columns import GROUP, LIST, OTHER, Header, read_header
+from sources.consumer_columns import GROUP, LIST, NOT_CONSUMERS, OTHER, Header, read_header
 from sources.consumer_notices import EXPECTED, LEFT_OUT, is_cut_notice, is_failure, is_notice, read_notice
 from sources.consumer_tables import read_row
 from sources.record import Record, malformed
@@ -27,7 +27,7 @@ REMEDY = "supply the complete, unchanged output of kafka-consumer-groups.sh"
 # Words of the headers and of the lines around the tables; each format has one of them.
 _WORDS = ("CONSUMER-ID", "COORDINATOR (ID)", "onsumer group '", "onsumer group `", "LOG-END-OFFSET", "LOG END OFFSET")
 # Headers without these words: lists, resets, cut off headers.
-_SHORT_HEADER = re.compile(r"^[ \t>#]*GROUP,? +(?:TYPE|STATE|TOPIC|CONSUMER|COORD|MEMBER)", re.MULTILINE)
+_SHORT_HEADER = re.compile(r"^[ \t>#]*GROUP,? +(?:TYPE|STATE|TOPIC|CONSUMER|COORD|MEMBER|TARGET)", re.MULTILINE)
 _NAME = re.compile(r"consumer-groups-(?P<group>.+?)(?:\.(?:txt|out|log))?")
 # Below a table: a prompt, a fence, a bracket, a label, an arrow, a line of a trace.
 _FOREIGN = re.compile(
@@ -186,7 +186,7 @@ class _Reader:
             yield self._malformed(number, row, REMEDY)
 
     def _note_table(self, number: int, line: str, row: Record | None) -> None:
-        """Keep the table of a row. A member without partitions is no record, but its table is the newest one."""
+        """Keep the table of a row. A line that gives no record still belongs to its table."""
         assert self.header is not None
         if row is None:
             cells = self.header.cells(line)
@@ -223,6 +223,8 @@ def _fault_of(header: Header, group: str | None, tables: int) -> tuple[str, str]
         )
     if "GROUP," in header.names or "TOPIC," in header.names:
         return "Kafka 0.9 printed this table, without columns", "run kafka-consumer-groups.sh of Kafka 2.4 or newer"
+    if header.kind in NOT_CONSUMERS:
+        return f"this table is about {header.kind} groups, which are not read", "nothing to do: a plan does not need it"
     if header.kind == OTHER:
         return "the header is cut off, damaged or of another tool", REMEDY
     if header.has_group or header.kind == LIST:

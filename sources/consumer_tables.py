@@ -39,6 +39,8 @@ _OF_STATE = {
 }
 _STATES = frozenset({*_OF_STATE, "Stable", "Empty", "Dead", "Unknown", "NotReady"})
 _TYPES = {"Classic": CLASSIC, "Consumer": CONSUMER, "Unknown": None}
+# More types in the list of kafka-groups.sh: groups without consumers that tables describe.
+_NOT_CONSUMERS = frozenset({"Share", "Streams"})
 _UUID_TAIL = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KAFKA_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
 # What the tool prints for a missing value.
@@ -75,7 +77,7 @@ def read_row(header: Header, number: int, line: str, group: str | None) -> Recor
     Returns
     -------
     Record or str or None
-        None for a member without partitions in a table of offsets.
+        None for a member without partitions in a table of offsets, and for a listed group without consumers.
     """
     if header.kind == STATES:
         return _state(header, number, line, group)
@@ -237,8 +239,10 @@ def _state(header: Header, number: int, line: str, group: str | None) -> Record 
     )
 
 
-def _listed(number: int, cells: Mapping[str, str], group: str) -> Record | str:
+def _listed(number: int, cells: Mapping[str, str], group: str) -> Record | str | None:
     kind, state = cells.get("TYPE"), cells.get("STATE")
+    if kind in _NOT_CONSUMERS or (kind in _TYPES and cells.get("PROTOCOL", "") not in {"", "consumer"}):
+        return None
     protocol = _TYPES.get(kind or "")
     if (state is not None and state not in _STATES) or (kind is not None and kind not in _TYPES):
         return "the line does not have a group and its type or state"

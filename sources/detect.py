@@ -134,7 +134,7 @@ def parse_any(text: str, *, name: str, size_bytes: int | None = None) -> list[Re
     content = with_plain_lines(text)
     by_parser = {parser.name: [*parser.parse(content, name)] for parser in PARSERS if parser.recognises(content)}
     records = [record for records_of_parser in by_parser.values() for record in records_of_parser]
-    answered = reassignments.NONE_IN_FLIGHT in content or configs.has_heading(content)
+    answered = reassignments.is_none_in_flight(content) or configs.has_heading(content)
     has_only_groups = [name for name, given in by_parser.items() if given] == [CONSUMER_GROUPS]
     if not records and not answered:
         answered = has_only_groups = consumer_groups.has_header(content)

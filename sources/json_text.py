@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sources.record import UNREADABLE_FILE, Record, malformed
 
 _PREFIX = (
-    r"\S*/brokers/ids/\d+|[Bb]roker[ _-]?\d+|\"?\d+\"?"
+    r"\S*/brokers/ids/\d+|\S*/admin/reassign_partitions|[Bb]roker[ _-]?\d+|\"?\d+\"?"
     r"|Current partition replica assignment|Proposed partition reassignment configuration"
 )
 _START = re.compile(rf"^[ \t]*(?:(?:{_PREFIX})[ \t]*[:=]?[ \t]*)?(?=\{{\s*[\"}}\w]|\[\s*\{{)", re.MULTILINE)

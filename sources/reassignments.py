@@ -14,6 +14,11 @@ from sources.text import ELISION, broker_ids, lines_of, topic_partition
 EXPECTED = "kafka-reassign-partitions.sh --list"
 REMEDY = "supply the complete, unchanged output of kafka-reassign-partitions.sh --list"
 NONE_IN_FLIGHT = "No partition reassignments found."
+# ZooKeeper's answer before Kafka 2.6: no such znode, or an empty list in it.
+_NONE_IN_ZOOKEEPER = re.compile(
+    r"^Node does not exist: /admin/reassign_partitions|/admin/reassign_partitions\b[^\n]*\s+\{[^{}\[]*\[\s*\][^{}]*\}",
+    re.MULTILINE,
+)
 
 # A prefix from a loop, a container or notes: a time, a name, a bullet.
 _BEFORE = r"(?:[^\n]*?[\s>#|\])])?"
@@ -29,6 +34,11 @@ _HEADING = "Current partition reassignments:"
 _TIME = re.compile(r"[\s>#]*\[?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?:?\s*")
 # Below the heading or another line: a line that is cut off or damaged.
 _DAMAGED = re.compile(r".*\b(?:replicas|adding|removing):.*|[\s>#]*[._-]*[A-Za-z0-9][A-Za-z0-9._-]*(?: *:.*)?")
+
+
+def is_none_in_flight(text: str) -> bool:
+    """Whether the text says that nothing is in flight."""
+    return NONE_IN_FLIGHT in text or _NONE_IN_ZOOKEEPER.search(text) is not None
 
 
 def recognises(text: str) -> bool:

@@ -12,9 +12,10 @@ topic              topic, topic_id, partition_count, replication_factor (header:
 partition          topic, partition, leader (null when none), replicas, isr, adding, removing (both null when the tool
                    does not print them), offline (or null), elr, last_known_elr (eligible leaders outside of the
                    ISR; null when not printed), observers (Confluent: replicas that never lead; null when not printed)
-assignment         topic, partition, replicas, log_dirs (or null), bare (bool: no heading says that it is current),
-                   begun (bool: printed when a reassignment was started)
-reassignment       topic, partition, replicas, adding, removing: from ``--list`` or the Admin API
+assignment         topic, partition, replicas, log_dirs (or null), observers (or null), bare (bool: no heading says
+                   that it is current), begun (bool: printed when a reassignment was started)
+reassignment       topic, partition, replicas, adding, removing: from ``--list`` or the Admin API; from ZooKeeper
+                   replicas is the target, adding and removing are null
 log_dir            broker_id, log_dir, error (or null: it is readable), total_bytes, usable_bytes, is_cordoned (the
                    last three null in the tool's output)
 log_dir_replica    broker_id, log_dir, topic, partition, size_bytes, offset_lag, is_future (bool)

@@ -36,10 +36,27 @@ _OFFSETS = (
 _NO_BYTES = Refusal("a Prometheus scrape without metrics in bytes of a partition, a topic or a broker", _EXPORT_BYTES)
 _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
-        r"^[\s>#]*Status of partition reassignment:|^[\s>#]*Reassignment of (?:partition|replica) \S+ ",
+        r"^[\s>#]*(?:Status of partition reassignment:|Reassignment of (?:partition|replica) \S+ )",
         Refusal(
             "the output of kafka-reassign-partitions.sh --verify, which does not list replicas",
             "supply kafka-topics.sh --describe, and kafka-reassign-partitions.sh --list for reassignments in flight",
+            "warning",
+        ),
+    ),
+    (
+        r"^[\s>#]*(?:Successfully cancelled (?:partition reassignment|.* move)s? for:"
+        r"|None of the specified partition (?:reassignments|moves) are active\.)",
+        Refusal(
+            "the output of kafka-reassign-partitions.sh --cancel, which does not list replicas",
+            "run kafka-topics.sh --describe after the cancellation and supply its output",
+            "warning",
+        ),
+    ),
+    (
+        r"^[\s>#]*(?:Error: )?(?:Share|Streams) group '.*' (?:has no |is not |does not |group state )",
+        Refusal(
+            "the output of kafka-share-groups.sh or kafka-streams-groups.sh, whose groups are not read",
+            "remove the file",
             "warning",
         ),
     ),

@@ -42,7 +42,42 @@ def test_an_assignment_is_read_in_every_form(text: str, flags: dict[str, bool]) 
     """Each form of the document gives the same record, with the right flags ``bare`` and ``begun``."""
     (record,) = assignment_json.parse(text)
     assert record.kind == "assignment"
-    assert dict(record.payload) == ENTRY | {"log_dirs": None} | flags
+    assert dict(record.payload) == ENTRY | {"log_dirs": None, "observers": None} | flags
+
+
+def test_observers_of_an_entry_are_read() -> None:
+    """Confluent's tool prints them next to the replicas."""
+    (record,) = assignment_json.parse(document(ENTRY | {"observers": [2]}))
+    assert record.payload["observers"] == [2]
+
+
+ZNODE = "/admin/reassign_partitions"
+BANNER = "Connecting to zk:2181\n\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null\n"
+BROKER = '[zk: a(CONNECTED) 0] get /brokers/ids/7\n{"host":"h","port":9,"jmx_port":-1,"endpoints":[],"version":4}\n'
+IN_ZOOKEEPER = [
+    (f"[zk: a:2181(CONNECTED) 5] get {ZNODE}\n{{}}\ncZxid = 0x3\nnumChildren = 0\n", 2),
+    (f"{BROKER}cZxid = 0x2\n[zk: a(CONNECTED) 1] get -s {ZNODE}  \n\n{{}}\n", 6),
+    (f"$ zookeeper-shell.sh zk:2181 get {ZNODE}\n{BANNER}{{}}\n", 7),
+    (f"{BANNER}{{}}\ncZxid = 0x3\n", 6),
+    (f"{ZNODE}: {{}}\n", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), IN_ZOOKEEPER)
+def test_zookeeper_lists_targets_of_reassignments_in_flight(text: str, line: int) -> None:
+    """A transcript of either shell gives reassignments with their targets, not an assignment that may be a plan."""
+    records = parse_any(text.replace("{}", document(ENTRY)), name="zk.txt")
+    (record,) = [record for record in records if record.kind != "broker"]
+    assert (record.kind, record.line) == ("reassignment", line)
+    assert dict(record.payload) == ENTRY | {"adding": None, "removing": None}
+
+
+def test_a_plan_below_another_znode_is_not_in_flight() -> None:
+    """Only the path directly above the JSON counts; a damaged entry is refused."""
+    text = f"get {ZNODE}\nNode does not exist: {ZNODE}\nmy plan:\n{document(ENTRY)}"
+    assert [record.kind for record in parse_any(text, name="zk.txt")] == ["assignment"]
+    damaged = parse_any(f"get {ZNODE}\n{document(ENTRY | {'replicas': 'x'})}", name="zk.txt")
+    assert [record.kind for record in damaged] == ["malformed"]
 
 
 LATER = [
@@ -222,7 +257,15 @@ def test_none_and_some_in_flight_contradict_each_other(text: str, lines: tuple[i
     )
 
 
-@pytest.mark.parametrize("text", [f"{NONE}\n", f"[22:41] {NONE}\n[22:42] {NONE}\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{NONE}\n",
+        f"[22:41] {NONE}\n[22:42] {NONE}\n",
+        f"[zk: a(CONNECTED) 0] get {ZNODE}\nNode does not exist: {ZNODE}\n",
+        f"get {ZNODE}\n{document()}\ncZxid = 0x3\n",
+    ],
+)
 def test_none_in_flight_is_a_valid_empty_list(text: str) -> None:
     """It gives no records, however often it is printed."""
     assert parse_any(text, name="list.txt") == []

@@ -295,13 +295,8 @@ REFUSED = [
     ),
     ("GROUP  TOPIC  PARTITION  NEW-OFFSET\ng      t      0          5\n", "--reset-offsets"),
     ("GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER\ng, t, 0, 5, 7, 2, x\n", "Kafka 0.9"),
-    ("GROUP  TOPIC  PARTITION  LEADER-EPOCH  START-OFFSET\ng      t      0          1             5\n", "another tool"),
     ("GROUP  TOPIC  PARTITION\n", "cut off"),
-    (
-        "GROUP  MEMBER  PROCESS  CLIENT-ID  ASSIGNMENTS\ng      m       p        c          ACTIVE: 0:[0]\n",
-        "another tool",
-    ),
-    ("GROUP  COORDINATOR (ID)  STATE   #MEMBERS\ng      b:9092  (1)       Stable  1\n", "another tool"),
+    ("GROUP  TOPIC  PARTITION  START-POINT\ng      t      0          1\n", "another tool"),
     (OFFSETS[:60] + "\n" + ROW.format(0), "cut off"),
 ]
 
@@ -313,6 +308,55 @@ def test_other_tables_are_named(text: str, reason: str) -> None:
     assert (record.kind, record.line, record.payload["severity"]) == ("malformed", 1, "warning")
     assert reason in record.payload["reason"]
     assert record.payload["remedy"]
+
+
+# Headers of Kafka 4.0 to 4.3, with and without --verbose.
+OTHER_GROUPS = [
+    ("share", "GROUP TOPIC PARTITION START-OFFSET"),
+    ("share", "GROUP TOPIC PARTITION START-OFFSET LAG"),
+    ("share", "GROUP TOPIC PARTITION LEADER-EPOCH START-OFFSET"),
+    ("share", "GROUP TOPIC PARTITION LEADER-EPOCH START-OFFSET LAG"),
+    ("share", "GROUP CONSUMER-ID HOST CLIENT-ID ASSIGNMENT"),
+    ("share", "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS MEMBER-EPOCH ASSIGNMENT"),
+    ("share or streams", "GROUP COORDINATOR (ID) STATE #MEMBERS"),
+    ("share or streams", "GROUP COORDINATOR (ID) STATE GROUP-EPOCH ASSIGNMENT-EPOCH #MEMBERS"),
+    ("share or streams", "GROUP COORDINATOR (ID) STATE GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH #MEMBERS"),
+    ("streams", "GROUP TOPIC PARTITION OFFSET-LAG"),
+    ("streams", "GROUP TOPIC PARTITION CURRENT-OFFSET LEADER-EPOCH LOG-END-OFFSET OFFSET-LAG"),
+    ("streams", "GROUP MEMBER PROCESS CLIENT-ID ASSIGNMENTS"),
+    (
+        "streams",
+        "GROUP TARGET-ASSIGNMENT-EPOCH TOPOLOGY-EPOCH MEMBER MEMBER-PROTOCOL MEMBER-EPOCH PROCESS CLIENT-ID"
+        " ASSIGNMENTS",
+    ),
+]
+
+
+@pytest.mark.parametrize(("groups", "header"), OTHER_GROUPS)
+def test_tables_of_share_and_streams_groups_are_named(groups: str, header: str) -> None:
+    """One finding for each table says what it is; the table of consumer groups below it is read."""
+    table = f"\n{header.replace(' ', '  ').replace('R  (', 'R (')}\ng  t  0  -  4\n  ACTIVE: 0:[0];\n\n"
+    fault, row = read(table + OFFSETS + ROW.format(0))
+    reason = f"this table is about {groups} groups, which are not read"
+    assert (fault.line, fault.payload["reason"], fault.payload["severity"]) == (2, reason, "warning")
+    assert row.kind == "consumer_offset"
+
+
+def test_the_list_of_all_groups_gives_those_of_consumers() -> None:
+    """``kafka-groups.sh --list``: groups of Connect, share groups and streams groups have no consumers."""
+    rows = ["a Classic consumer", "b Consumer consumer", "c Classic connect", "d Share share", "e Streams streams"]
+    rows = ["GROUP TYPE PROTOCOL", *rows, "f Classic "]
+    text = "".join("{:<24} {:<24} {:<24}\n".format(*row.split(" ")) for row in rows)
+    assert [(group, facts["protocol"]) for group, facts in by_group(text).items()] == [
+        ("a", "classic"),
+        ("b", "consumer"),
+        ("f", "classic"),
+    ]
+    assert faults(text) == []
+    assert faults(text.replace("Consumer ", "Consuner ")) == [
+        (3, "the line does not have a group and its type or state")
+    ]
+    assert read("".join(text.splitlines(keepends=True)[:1])) == []
 
 
 def test_one_name_does_not_name_two_groups() -> None:

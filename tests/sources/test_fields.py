@@ -14,7 +14,7 @@ FIELDS = {
     "broker": "broker_id host port rack fenced is_controller",
     "topic": "topic topic_id partition_count replication_factor configs marked_for_deletion",
     "partition": "topic partition leader replicas isr adding removing offline elr last_known_elr observers",
-    "assignment": "topic partition replicas log_dirs bare begun",
+    "assignment": "topic partition replicas log_dirs observers bare begun",
     "reassignment": "topic partition replicas adding removing",
     "log_dir": "broker_id log_dir error total_bytes usable_bytes is_cordoned",
     "log_dir_replica": "broker_id log_dir topic partition size_bytes offset_lag is_future",

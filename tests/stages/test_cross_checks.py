@@ -64,10 +64,10 @@ def unlisted(broker_id: int) -> list[Record]:
     return [r for r in healthy() if r.kind != "broker" or r.payload["broker_id"] != broker_id]
 
 
-def config(entity_type: str, entity_name: str, name: str, value: str) -> Record:
-    """A dynamic config."""
+def config(entity_type: str, entity_name: str, name: str, value: str, *, is_static: bool = False) -> Record:
+    """A config, by default a dynamic one."""
     fields = {"entity_type": entity_type, "entity_name": entity_name, "name": name, "value": value}
-    return Record("config", 8, {**fields, "sensitive": False})
+    return Record("config", 8, {**fields, "sensitive": False, "is_static": is_static})
 
 
 def unseen(topics: int) -> list[Record]:
@@ -353,6 +353,39 @@ CASES = {
         ("holder_tells_of_directories",),
         "broker 2 holds 4 replicas, but reports no log directory, unlike other brokers",
         {"holder_tells_of_directories": "left_out"},
+    ),
+    "two-holders-tell-of-no-directory": Case(
+        [r for r in healthy() if r.kind not in ("log_dir", "log_dir_replica") or r.payload["broker_id"] == 1],
+        ("holder_tells_of_directories",),
+        "brokers 2, 3 hold replicas, but report no log directory, unlike other brokers",
+        {"holder_tells_of_directories": "left_out"},
+    ),
+    "configs-of-one-broker": Case(
+        [*healthy(), config("brokers", "1", "min.insync.replicas", "2", is_static=True)],
+        ("configs_of_all_brokers",),
+        "the configs of brokers 2, 3 are not given: topics without their own min.insync.replicas count with 2, the "
+        "largest of the other brokers",
+        {"configs_of_all_brokers": "left_out"},
+    ),
+    "configs-of-all-but-one-broker": Case(
+        [
+            *healthy(),
+            config("brokers", "1", "log.dirs", "/d", is_static=True),
+            config("brokers", "3", "min.insync.replicas", "2"),
+        ],
+        ("configs_of_all_brokers",),
+        "the configs of broker 2 are not given: topics without",
+    ),
+    "configs-of-brokers-below-a-default": Case(
+        [
+            *healthy(),
+            config("brokers", "1", "min.insync.replicas", "2", is_static=True),
+            config("cluster", "<default>", "min.insync.replicas", "2"),
+        ],
+        (),
+    ),
+    "configs-of-one-broker-without-the-minimum": Case(
+        [*healthy(), config("brokers", "1", "log.dirs", "/d", is_static=True)], ()
     ),
     "configs-unreported": Case(
         [*healthy(), UNTOLD],

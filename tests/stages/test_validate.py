@@ -74,7 +74,9 @@ def assignment(number: int, replicas: Sequence[int]) -> Record:
     return Record("assignment", 1, {"topic": "t", "partition": number, "replicas": replicas, "log_dirs": dirs})
 
 
-def reassignment(number: int, replicas: Sequence[int], *, adding: Sequence[int], removing: Sequence[int]) -> Record:
+def reassignment(
+    number: int, replicas: Sequence[int], *, adding: Sequence[int] | None, removing: Sequence[int] | None
+) -> Record:
     """A partition of topic t in the list of reassignments."""
     fields = {"topic": "t", "partition": number, "replicas": replicas}
     return Record("reassignment", 6, {**fields, "adding": adding, "removing": removing})
@@ -90,6 +92,7 @@ def unmoved(lists: Mapping[int, Sequence[int]]) -> set[tuple[Any, ...]]:
     return {(number, False, False) for number in lists}
 
 
+TARGETS = {0: [2, 3], 1: [3, 1, 2], 2: [3, 1]}
 LOST = ("all_partitions_described!", "load_of_known_partition!", "quarantined_share!")
 TWICE = [size(1, 1, 102), size(2, 1, 100), size(3, 1, 101)]
 
@@ -168,6 +171,17 @@ CASES = {
         [*without(healthy(), "log_dir_replica"), *sizes(lists())[1:], size(1, 0, 10**20)],
         ("replica_size_in_range!", "quarantined_share!"),
         "size 100000000000000000000",
+    ),
+    "sizes-of-one-broker": Case(
+        [
+            *without(brokers(), "log_dir"),
+            directory(1),
+            *partitions({0: [1, 2], 1: [2, 3], 2: [3, 2], 3: [2, 3]}),
+            size(1, 0, 100),
+            capacity(-1, 10_000),
+            *(load(p) for p in LISTS),
+        ],
+        ("size_known!", "holder_tells_of_directories"),
     ),
     "no-sizes": Case(without(healthy(), "log_dir_replica"), ("size_known!",), "t-3 has no size"),
     "described-twice": Case([*healthy(), partition(1, LISTS[1])], ("no_duplicate_snapshot",), "t-1 is described again"),
@@ -271,6 +285,17 @@ CASES = {
             reassignment(1, [2, 3, 1], adding=[2], removing=[1]),
         ],
         (),
+    ),
+    # Before Kafka 2.6 ZooKeeper has the targets only: t-0 copies to 2, t-1 has all copies, t-2 gets 3 soon.
+    "in-flight-in-zookeeper": Case(
+        [
+            *(r for r in healthy() if r.kind != "partition" or r.payload["partition"] == 3),
+            partition(0, [1, 2, 3], isr=[1, 3]),
+            partition(1, [1, 2, 3]),
+            partition(2, [1, 2]),
+            *(reassignment(p, target, adding=None, removing=None) for p, target in TARGETS.items()),
+        ],
+        ("log_is_placed",),
     ),
     "in-flight-to-nowhere": Case(
         [*others(0), partition(0, LISTS[0], removing=LISTS[0])],
@@ -468,6 +493,8 @@ def test_the_gate_names_everything_that_stops_the_run(outcome: Outcome) -> None:
     assert "repeated-broker.txt:2: t-1: replicas [2,3,2] name a broker twice" in message
     assert "no-sizes, size_known: 4 of 4 rows, allowed at least 95.00% of the rows" in message
     assert "t-0, t-1, t-2, t-3 have no size" in message
+    partial = "brokers 2, 3 hold replicas, but report no log directory, unlike other brokers\n    fix: give "
+    assert partial in str(refused["sizes-of-one-broker"])
     assert QualityGateFailed.exit_code == 3
 
 
@@ -608,6 +635,24 @@ def test_what_moves_is_read_from_either_tool(outcome: Outcome) -> None:
         (0, 3, False, True),
         (1, 2, True, False),
         (1, 1, False, True),
+    }
+
+
+def test_a_target_alone_shows_a_reassignment_in_flight(outcome: Outcome) -> None:
+    """Its order comes first, what it lacks leaves, and a replica is added: one out of sync, or else the last one."""
+    rows = outcome.of("replicas", "in-flight-in-zookeeper")
+    lists = {
+        number: [
+            (r["broker_id"], r["is_adding"], r["is_removing"])
+            for r in sorted(rows, key=lambda r: r["position"])
+            if r["partition"] == number
+        ]
+        for number in TARGETS
+    }
+    assert lists == {
+        0: [(2, True, False), (3, False, False), (1, False, True)],
+        1: [(3, False, False), (1, False, False), (2, True, False)],
+        2: [(3, True, False), (1, False, False), (2, False, True)],
     }
 
 

@@ -229,14 +229,28 @@ BROKERS = (
     ),
     Rule(
         name="holder_tells_of_directories",
-        ok="state <> 'alive' OR partitions = 0 OR answered_at IS NOT NULL OR NOT others_tell",
+        ok="NOT holds_silently OR broker_id > all_holds_silently[0]",
         severity=Severity.WARNING,
         stops=Stops.NEVER,
         reason=(
-            f"concat('broker ', broker_id, ' holds ', {plural('partitions', 'replica')}, "
-            "', but reports no log directory, unlike other brokers')"
+            "concat(if(size(all_holds_silently) = 1, concat('broker ', broker_id, ' holds ', "
+            f"{plural('partitions', 'replica')}, ', but reports'), concat('brokers ', array_join(all_holds_silently, "
+            "', '), ' hold replicas, but report')), ' no log directory, unlike other brokers')"
         ),
         remedy="run kafka-log-dirs.sh --describe for all brokers: otherwise a failed directory is not noticed",
+        standing=Standing.LEFT_OUT,
+    ),
+    Rule(
+        name="configs_of_all_brokers",
+        ok="NOT lacks_configs OR broker_id > all_lacks_configs[0]",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('the configs of ', if(size(all_lacks_configs) = 1, 'broker ', 'brokers '), "
+            "array_join(all_lacks_configs, ', '), ' are not given: topics without their own min.insync.replicas count "
+            "with ', most_min_isr, ', the largest of the other brokers')"
+        ),
+        remedy="run kafka-configs.sh --describe --all --entity-type brokers for all brokers",
         standing=Standing.LEFT_OUT,
     ),
     Rule(

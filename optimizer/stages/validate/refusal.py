@@ -14,6 +14,8 @@ from sources.detect import RULE as KNOWN_FORMAT_RULE
 _EXAMPLES = 5  # rows of a rule in the message; the quarantine has them all
 # Rules about what partitions lack: one line of the message names the first of these partitions.
 _LACKING = {"size_known": "no size", "rates_known": "no rates"}
+# Rules whose rows say why another rule is broken.
+_CAUSES = {"size_known": ("holder_tells_of_directories",)}
 _NAMED = 20  # partitions in such a line; the quarantine has them all
 # Lines and files that were not read. A file of an unknown kind is only a warning, but may be the missing input.
 _UNREAD = f"kind = 'malformed' AND (severity = 'error' OR rule = '{KNOWN_FORMAT_RULE}')"
@@ -41,7 +43,11 @@ def refusals(quarantine: DataFrame, failed: Sequence[Row], *, end: Callable[[str
         consequences = consequences_of({row["rule"] for row in rows})
         causes = [row for row in rows if row["rule"] not in consequences]
         head = f"the data can't be used for planning: {plural(len(causes), 'broken rule')}"
-        lines = [_describe_cause(row, examples.get((cluster, row["rule"]), [])) for row in causes]
+        lines = []
+        for row in causes:
+            rules_of_row = [row["rule"], *_CAUSES.get(row["rule"], ())]
+            shown = [example for rule in rules_of_row for example in examples.get((cluster, rule), [])]
+            lines.append(_describe_cause(row, shown))
         if consequences:
             lines.append(f"- cluster {cluster}: these may be consequences: {', '.join(sorted(consequences))}")
         texts[cluster] = "\n".join([head, *unread.get(cluster, []), *lines, end(cluster)])

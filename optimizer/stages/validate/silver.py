@@ -14,14 +14,14 @@ from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
 
 # org.apache.kafka.common.internals.Topic (4.3): Kafka's own topics.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-_MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 
 def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFrame:
     """Add the adding and removing replicas to placements.
 
     They are from the description, or else from the list of reassignments: before Kafka 2.6 descriptions do not show
-    them.
+    them. ZooKeeper's list has only the targets: all replicas of the description that are not in the target leave.
     """
     # A script may poll and append to the same file: the last line is the newest.
     newest = Window.partitionBy(*RUN_PARTITION).orderBy(*newest_first(), F.desc("ordinal"))
@@ -37,12 +37,21 @@ def partitions_in_flight(placed: DataFrame, reassignments: DataFrame) -> DataFra
     )
     joined = placed.join(listed, RUN_PARTITION, "left")
     only_in_list = F.expr("size(adding) + size(removing) = 0 AND moving_replicas IS NOT NULL")
+    is_target = only_in_list & F.col("listed_adding").isNull()
     uses_listed_replicas = only_in_list & (F.col("kind") == "assignment")
+    # Which replicas were added is unknown. A partition in flight must have one: those out of sync, else the last one.
+    out_of_sync = F.array_except("moving_replicas", "isr")
+    added = F.when(F.size(out_of_sync) > 0, out_of_sync).otherwise(F.slice("moving_replicas", -1, 1))
+    left = F.array_except("replicas", "moving_replicas")
     return joined.withColumns(
         {
-            "replicas": F.when(uses_listed_replicas, F.col("moving_replicas")).otherwise(F.col("replicas")),
-            "adding": F.when(only_in_list, F.coalesce("listed_adding", "adding")).otherwise(F.col("adding")),
-            "removing": F.when(only_in_list, F.coalesce("listed_removing", "removing")).otherwise(F.col("removing")),
+            "replicas": F.when(is_target, F.concat("moving_replicas", left))
+            .when(uses_listed_replicas, F.col("moving_replicas"))
+            .otherwise(F.col("replicas")),
+            "adding": F.when(is_target, added).when(only_in_list, F.col("listed_adding")).otherwise(F.col("adding")),
+            "removing": F.when(is_target, left)
+            .when(only_in_list, F.coalesce("listed_removing", "removing"))
+            .otherwise(F.col("removing")),
         }
     ).drop("moving_replicas", "listed_adding", "listed_removing")
 
@@ -101,7 +110,7 @@ def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFra
     topic_configs = configs.where("entity_type = 'topics' AND NOT coalesce(sensitive, false) AND value IS NOT NULL")
     from_configs = topic_configs.groupBy(*CLUSTER_RUN, F.col("entity_name").alias("topic")).agg(
         F.array_join(F.array_sort(F.collect_set(F.concat("name", F.lit("="), "value"))), ",").alias("listed_configs"),
-        F.max(F.when(F.col("name") == _MIN_ISR, F.col("value"))).alias("listed_min_isr"),
+        F.max(F.when(F.col("name") == MIN_ISR, F.col("value"))).alias("listed_min_isr"),
         F.max(F.when(F.col("name") == _UNCLEAN, F.col("value"))).alias("listed_unclean"),
     )
     joined = (
@@ -109,7 +118,7 @@ def topics(placed: DataFrame, headers: DataFrame, configs: DataFrame) -> DataFra
         .join(from_configs, [*CLUSTER_RUN, "topic"], "left")
         .join(F.broadcast(_defaults(configs)), CLUSTER_RUN, "left")
     )
-    topic_min_isr = F.coalesce("listed_min_isr", _in_header(_MIN_ISR)).try_cast("int")
+    topic_min_isr = F.coalesce("listed_min_isr", _in_header(MIN_ISR)).try_cast("int")
     topic_unclean = F.coalesce("listed_unclean", _in_header(_UNCLEAN)).try_cast("boolean")
     return joined.withColumns(
         {
@@ -134,15 +143,15 @@ def _in_header(config: str) -> Column:
 
 def _defaults(configs: DataFrame) -> DataFrame:
     """What topics without own values get, one row for each cluster: cluster-wide defaults, and values of brokers."""
-    given = configs.where(F.col("entity_type").isin("cluster", "brokers") & F.col("name").isin(_MIN_ISR, _UNCLEAN))
+    given = configs.where(F.col("entity_type").isin("cluster", "brokers") & F.col("name").isin(MIN_ISR, _UNCLEAN))
 
     def greatest(entity_type: str, name: str, data_type: str) -> Column:
         is_given = (F.col("entity_type") == entity_type) & (F.col("name") == name)
         return F.max(F.when(is_given, F.col("value").try_cast(data_type)))
 
     return given.groupBy(*CLUSTER_RUN).agg(
-        greatest("cluster", _MIN_ISR, "int").alias("cluster_min_isr"),
-        greatest("brokers", _MIN_ISR, "int").alias("brokers_min_isr"),
+        greatest("cluster", MIN_ISR, "int").alias("cluster_min_isr"),
+        greatest("brokers", MIN_ISR, "int").alias("brokers_min_isr"),
         greatest("cluster", _UNCLEAN, "boolean").alias("cluster_unclean"),
         greatest("brokers", _UNCLEAN, "boolean").alias("brokers_unclean"),
     )

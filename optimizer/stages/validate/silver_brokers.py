@@ -7,6 +7,7 @@ from optimizer.domain import Cause
 from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.records import newest_first, whole_number
 from optimizer.stages.validate.rule_table import HAS_SCHEME
+from optimizer.stages.validate.silver import MIN_ISR
 from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
 _CORDONED = "cordoned.log.dirs"
@@ -35,7 +36,7 @@ def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame,
         F.array_sort(F.collect_set(F.when(F.col("is_cordoned"), F.col("log_dir")))).alias("closed"),
     )
     joined = listed.join(_holding(placed), RUN_BROKER, "full").join(answering, RUN_BROKER, "full")
-    return joined.join(_cordoned(configs), RUN_BROKER, "left").transform(_with_state).transform(_with_closed)
+    return joined.join(_configured(configs), RUN_BROKER, "left").transform(_with_state).transform(_with_closed)
 
 
 def _holding(placed: DataFrame) -> DataFrame:
@@ -57,16 +58,32 @@ def _holding(placed: DataFrame) -> DataFrame:
     )
 
 
-def _cordoned(configs: DataFrame) -> DataFrame:
-    """Directories that receive no replica (KIP-1066, Kafka 4.3); ``*`` means all of them."""
-    of_brokers = configs.where(f"entity_type = 'brokers' AND name = '{_CORDONED}' AND coalesce(value, '') <> ''")
-    return of_brokers.groupBy(*CLUSTER_RUN, F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")).agg(
-        F.array_sort(F.array_distinct(F.flatten(F.collect_list(F.split("value", r"\s*,\s*"))))).alias("cordoned")
+def _configured(configs: DataFrame) -> DataFrame:
+    """What configs say about each broker.
+
+    ``cordoned``: directories that receive no replica (KIP-1066, Kafka 4.3); ``*`` means all of them. ``min_isr``: its
+    min.insync.replicas, which topics may use; null if the cluster has a default. ``has_configs``: whether its own
+    file was read, or it gives min.insync.replicas.
+    """
+    is_min_isr = F.col("name") == MIN_ISR
+    cluster_has = F.max((F.col("entity_type") == "cluster") & is_min_isr).over(Window.partitionBy(*CLUSTER_RUN))
+    given = configs.where("entity_type IN ('brokers', 'cluster')").withColumn("cluster_has", cluster_has)
+    broker_id = F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")
+    cordoned = F.when((F.col("name") == _CORDONED) & (F.col("value") != ""), F.split("value", r"\s*,\s*"))
+    return (
+        given.where("entity_type = 'brokers'")
+        .groupBy(*CLUSTER_RUN, broker_id)
+        .agg(
+            F.array_sort(F.array_distinct(F.flatten(F.collect_list(cordoned)))).alias("cordoned"),
+            F.max(F.when(is_min_isr & ~F.col("cluster_has"), F.col("value").try_cast("int"))).alias("min_isr"),
+            F.max(F.coalesce("is_static", F.lit(False)) | is_min_isr).alias("has_configs"),
+        )
     )
 
 
 def _with_closed(brokers: DataFrame) -> DataFrame:
     """Add why a broker receives no replica, as a code and in words; both null if it may receive replicas."""
+    cluster = Window.partitionBy(*CLUSTER_RUN)
     nothing = F.expr("CAST(array() AS ARRAY<STRING>)")
     failed = F.coalesce("failed", nothing)
     cordoned = F.array_sort(F.array_union(F.coalesce("cordoned", nothing), F.coalesce("closed", nothing)))
@@ -80,11 +97,16 @@ def _with_closed(brokers: DataFrame) -> DataFrame:
             "is_cordoned": F.coalesce(all_cordoned, F.lit(False)),
             "in_sync_nowhere": (F.col("state") == "alive") & (F.col("settled") > 0) & (in_sync == 0),
             "only_listed": (F.col("state") == "alive") & (F.col("partitions") == 0) & is_silent,
+            "holds_silently": (F.col("state") == "alive") & (F.col("partitions") > 0) & is_silent,
+            "most_min_isr": F.max("min_isr").over(cluster),
         }
     )
-    # One message names all of these brokers: they are most likely the KRaft controllers.
-    listed_ids = F.collect_set(F.when(F.col("only_listed"), F.col("broker_id"))).over(Window.partitionBy(*CLUSTER_RUN))
-    known = known.withColumn("all_only_listed", F.array_sort(listed_ids))
+    lacks_configs = F.col("most_min_isr").isNotNull() & ~F.coalesce("has_configs", F.lit(False))
+    known = known.withColumn("lacks_configs", lacks_configs & (F.col("state") == "alive") & (F.col("partitions") > 0))
+    # One message names all of these brokers. Those that are only listed are most likely the KRaft controllers.
+    for flag in ("only_listed", "holds_silently", "lacks_configs"):
+        ids = F.collect_set(F.when(F.col(flag), F.col("broker_id"))).over(cluster)
+        known = known.withColumn(f"all_{flag}", F.array_sort(ids))
     first = first_cause(
         (
             (
