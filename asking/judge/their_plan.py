@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from optimizer.kafka.reassignment_json import TopicPartition, partition_name
 
@@ -53,14 +54,8 @@ class NamedPartition:
         return partition_name(self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """What the summary of Cruise Control says about moves inside brokers.
-
-    Parameters
-    ----------
-    replicas, size_bytes : int
-    """
+class Inside(NamedTuple):
+    """Moves inside brokers that the summary of Cruise Control counts."""
 
     replicas: int
     size_bytes: int

@@ -13,6 +13,7 @@ from asking.run_facts import RunFacts
 from asking.sections import Grid, text_lines
 from execution.planned import Refused
 from optimizer.errors import ConfigError
+from optimizer.planning.plan_figures import Figures
 from tests.asking.judge.plans import answer, document, entry, proposal
 from tests.asking.small_run import GB, Row, broker, make_facts, partition
 
@@ -300,6 +301,6 @@ def _written(folder: Path, text: str) -> Path:
 
 def test_the_sum_of_a_figure_that_a_phase_does_not_know_is_not_known() -> None:
     """A figure that a phase does not have is 0."""
-    phases = [{"waves": (None, 1.0), "most_hours": (None, None)}, {"waves": (None, 2.0), "dir_moves": (None, 3.0)}]
-    total = summed(phases)
+    first: Figures = {"waves": (None, 1.0), "most_hours": (None, None)}
+    total = summed([first, {"waves": (None, 2.0), "dir_moves": (None, 3.0)}])
     assert (total["waves"][1], total["most_hours"][1], total["dir_moves"][1]) == (3, None, 3)
