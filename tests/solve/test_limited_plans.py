@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import disk_limit
 from optimizer.solve.rules.resources import DISK
 from tests.examples import examples
-from tests.solve.clusters import BRIEF, ID, loads_of, make_brokers, make_cluster, make_partitions
+from tests.solve.clusters import BRIEF, ID, loads_of, make_brokers, make_cluster, make_partitions, with_states
 from tests.solve.troubled import audited, troubled_clusters
 
 
@@ -129,24 +130,56 @@ def test_what_a_full_rack_spreads_otherwise_keeps_the_other_rules() -> None:
         assert audited(cluster, plan.tables, best_bound(plan), limit, max_unexplained=0) == []
 
 
+@pytest.mark.parametrize("states", [*product(("dead", "drained fenced", "draining"), repeat=2)])
+@pytest.mark.parametrize("room", [0, 2, 4])
+def test_no_new_list_names_a_broker_that_is_not_live(states: tuple[str, str], room: int) -> None:
+    """Four partitions leave brokers 0 and 1. Where broker 3 is full only one replica can leave: if the other stays on a
+    broker that is not live, Kafka refuses the list, so the partition keeps its own."""
+    cluster = make_cluster(make_brokers([0] * 4), make_partitions([[0, 1]] * 4, [10] * 4))
+    capacity = np.array([1000, 1000, 1000, int(room * 10 / 0.9) + 1])
+    brokers = replace(with_states(cluster.brokers, [*states, "alive", "alive"]), disk_capacity_bytes=capacity)
+    cluster = make_cluster(brokers, cluster.partitions)
+    plan = solved(cluster, Policy())
+    reached = [set(row) for row in plan.placement.fleet[ID].current.tolist()]
+    assert reached.count({2, 3}) == room
+    half = [{0, 1}, {2, 1}, {2, 0}]
+    stays_live = [True, brokers.is_live[1], brokers.is_live[0]]
+    assert all(hosts == {2, 3} or stays_live[half.index(hosts)] for hosts in reached)
+    assert {0, 1} not in reached or not brokers.is_live[:2].any()
+    findings = plan.tables["findings"]
+    down = findings[findings["code"].isin([FindingCode.DEAD_BROKER, FindingCode.FENCED_BROKER])]
+    amounts = dict(zip(down["broker_id"], down["amount"], strict=True))
+    assert amounts == {b: sum(b in hosts for hosts in reached) for b in (0, 1) if not brokers.is_live[b]}
+    assert audited(cluster, plan.tables, best_bound(plan), max_unexplained=0) == []
+
+
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(troubled_clusters(), st.floats(0.8, 1.2), st.integers(0, 2**32 - 1))
-def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int) -> None:
+@given(
+    troubled_clusters(),
+    st.floats(0.8, 1.2),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([None, (0.1, True), (0.3, False)]),
+)
+def test_no_plan_fills_a_disk(cluster: Cluster, room: float, seed: int, limit: tuple[float, bool] | None) -> None:
     """If disks have no space for replicas that must leave, the plan is reduced until no disk is over its limit.
 
-    A disk that was over its limit before may keep its bytes.
+    A disk that was over its limit before may keep its bytes. A limit on copies holds, too.
     """
     n, before = len(cluster.brokers), loads_of(cluster, cluster.partitions.replicas)[:, DISK]
     capacity = before.sum() / n * room * np.random.default_rng(seed).uniform(0.8, 1.6, n)
     brokers = replace(cluster.brokers, disk_capacity_bytes=capacity.astype(np.int64))
     cluster = make_cluster(brokers, cluster.partitions)
-    plan = solved(cluster, Policy())
-    may = np.maximum(disk_limit(brokers, Policy()), before)
+    policy = limited(cluster, *limit) if limit else Policy()
+    plan = solved(cluster, policy)
+    may = np.maximum(disk_limit(brokers, policy), before)
     reached = plan.clusters[ID].loads[:, DISK]
     assert (reached <= may).all()
     over_limits, findings = plan.clusters[ID].over_limits, plan.tables["findings"]
     reported = findings[findings["code"] == FindingCode.LIMITED]
-    causes = zip(reported["subject"], reported["cause"], strict=True)
-    assert list(causes) == ([("disk_headroom = 0.1", Cause.NO_DISK_ROOM)] if over_limits else [])
-    assert over_limits is None or (over_limits.loads[:, DISK] > may).any()
-    assert audited(cluster, plan.tables, best_bound(plan)) == []
+    assert reported["cause"].tolist() == ([over_limits.cause] if over_limits else [])
+    if limit is None:
+        assert set(zip(reported["subject"], reported["cause"], strict=True)) <= {
+            ("disk_headroom = 0.1", Cause.NO_DISK_ROOM)
+        }
+        assert over_limits is None or (over_limits.loads[:, DISK] > may).any()
+    assert audited(cluster, plan.tables, best_bound(plan), policy.move_limit) == []

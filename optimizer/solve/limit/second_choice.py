@@ -2,8 +2,8 @@
 
 A change is removed if a disk is full, or has no space for old and new copies at once. It is removed as a whole: one
 copy without space also stops the partition's other copies. So replicas are replaced here one at a time, on racks and
-brokers with space, as long as that repairs something: first replicas that must leave, then racks. The smallest
-partitions come first.
+brokers with space, as long as that repairs something: first replicas that must leave, of these first those on brokers
+that are not live; then racks. The smallest partitions come first.
 """
 
 from dataclasses import dataclass
@@ -233,8 +233,9 @@ def _repaired(brokers: Brokers, rules: _Rules, p: int, old: Ints, *, room: Float
         better = (disorder < now) & (leaves[slot] | ~rules.is_only_forced[p]) | (leaves[slot] & (disorder == now))
         if step == steps or not better.any():
             break
-        rank = 2 * (np.where(leaves[slot], 0, len(old)) + disorder) + ~rules.stuck[p, slot]
-        key = np.where(better, rank, np.iinfo(np.int64).max)
+        is_down = leaves[slot] & ~brokers.is_live[replicas[slot]]  # first: a list that names such a broker is refused
+        order = np.where(is_down, -3 * len(old), np.where(leaves[slot], 0, len(old)))
+        key = np.where(better, 2 * (order + disorder) + ~rules.stuck[p, slot], np.iinfo(np.int64).max)
         best = int(key.argmin())
         target = int(np.where(is_open & (brokers.rack == rack[best]), room, 0).argmax())
         replicas[slot[best]], is_open[target], leaves[slot[best]] = target, False, False
