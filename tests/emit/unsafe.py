@@ -122,7 +122,7 @@ def _directories() -> list[rows.DirectoryRow]:
     inside = {"lower_bytes": 700 * GB, "upper_bytes": 950 * GB}
     return [
         distinct(rows.DirectoryRow, 7, is_open=True, limit_bytes=1800 * GB, **capacity, **inside),
-        distinct(rows.DirectoryRow, 14, **capacity),
+        distinct(rows.DirectoryRow, 14, after_bytes=1010 * GB, **capacity),
         distinct(rows.DirectoryRow, 28, is_open=True, capacity_bytes=None, limit_bytes=None, peak_wave=None),
         distinct(rows.DirectoryRow, 21, is_open=True, **capacity, lower_bytes=None, upper_bytes=None),
     ]
