@@ -16,7 +16,7 @@ from tests.emit.unsafe import CAPACITY, GB, HOUR, MB, WINDOW_HOURS, unsafe
 PLAN = unsafe()
 MANY = unsafe(70, [f"rack {n:02d}<b>" for n in range(14)])  # more brokers and racks than one drawing shows
 HOT = 85  # percent: five below the limit
-MARKS = {2: "drain", 3: "dead", 4: "fenced", 5: "closed", 6: "new"}
+MARKS = {2: "drain", 3: "dead", 4: "fenced", 5: "closed", 6: "new", 11: "dead"}
 
 
 @cache
