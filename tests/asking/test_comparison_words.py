@@ -36,7 +36,7 @@ def _loads(names: list[str]) -> pd.DataFrame:
     columns = ("size_bytes", "in_bytes_per_s", "out_bytes_per_s")
     sides = [f"{name}_{run}" for name in columns for run in "ab"]
     rows = [
-        {"topic": topic, **{side: (100 * n + 10 * number) * MB for n, side in enumerate(sides, 1)}}
+        {"topic": topic, **{side: (100 + 10 * number) * n * MB for n, side in enumerate(sides, 1)}}
         for number, topic in enumerate(names)
     ]
     return pd.DataFrame(rows)
@@ -134,12 +134,12 @@ TABLES = {
     "Cluster, part 6": by_header(
         ("topics whose bytes changed most", "A", "B"),
         ["one<b>", "100.00 MB", "200.00 MB"],
-        ["two", "110.00 MB", "210.00 MB"],
+        ["two", "110.00 MB", "220.00 MB"],
     ),
     "Cluster, part 7": by_header(
         ("topics whose rates changed most", "produced A", "produced B", "consumed A", "consumed B"),
+        ["two", "330.00 MB/s", "440.00 MB/s", "550.00 MB/s", "660.00 MB/s"],
         ["one<b>", "300.00 MB/s", "400.00 MB/s", "500.00 MB/s", "600.00 MB/s"],
-        ["two", "310.00 MB/s", "410.00 MB/s", "510.00 MB/s", "610.00 MB/s"],
     ),
     "Plans, part 1": by_header(
         ("", "A", "B"),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -15,7 +16,7 @@ from tests.emit.unsafe import CAPACITY, GB, HOUR, MB, WINDOW_HOURS, unsafe
 PLAN = unsafe()
 MANY = unsafe(70, [f"rack {n:02d}<b>" for n in range(14)])  # more brokers and racks than one drawing shows
 HOT = 85  # percent: five below the limit
-MARKS = {2: "drain", 3: "dead", 4: "fenced", 5: "closed", 6: "new"}
+MARKS = {2: "drain", 3: "dead", 4: "fenced", 5: "closed", 6: "new", 11: "dead"}
 
 
 @cache
@@ -562,3 +563,13 @@ def test_the_size_of_the_cluster_is_above_the_tables() -> None:
     for number in (1, 2):
         assert f"<b>other &lt;b&gt;{number}</b>: knobs &lt;b&gt;{number}." in text
     assert "5 checks of the input: 2 failed." in " ".join(text.split())
+
+
+@pytest.mark.parametrize("moment", ["", "before", "worst_moment", "after"])
+def test_a_failure_that_stops_partitions_at_any_moment_is_shown(moment: str) -> None:
+    """Only a plan that is safe before, after and in between has a sentence instead of the table."""
+    safe = {"before": 0.0, "baseline": None, "after": 0.0, "worst_moment": 0.0}
+    values = safe | ({moment: 3.0} if moment else {})
+    row = rows.FigureRow("stopped_by_some_broker", "x", **values)
+    found = html_tables(report_of(replace(PLAN, summary=[row])))
+    assert ("If a broker or a rack fails" in found) == bool(moment)

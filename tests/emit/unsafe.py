@@ -40,13 +40,14 @@ def distinct(cls: type[R], number: int, **given: Any) -> R:
 
 
 def _of_brokers(n_brokers: int, racks: Sequence[str]) -> dict[str, Any]:
-    """Brokers of every kind; brokers, loads, and what two waves copy."""
+    """Brokers of every kind, loads, and what two waves copy; the first and the last broker copy nothing."""
     kinds: dict[int, dict[str, Any]] = {
         2: {"must_empty": True, "accepts_replicas": False},
         3: {"state": "dead", "must_empty": True, "accepts_replicas": False, "disk_capacity_bytes": None},
         4: {"state": "fenced"},
         5: {"accepts_replicas": False},
         7: {"rack": None},
+        11: {"state": "dead", "must_empty": True, "accepts_replicas": False},
     }
     brokers = [
         rows.BrokerRow(**{
@@ -71,7 +72,7 @@ def _of_brokers(n_brokers: int, racks: Sequence[str]) -> dict[str, Any]:
             peak_disk_bytes=(850 + 100 * (wave == 1 + b % 2) + (11 * b) % 50) * GB,
         )
         for wave in (1, 2)
-        for b in range(2, n_brokers + 1)
+        for b in range(2, n_brokers)
     ]  # fmt: skip
     return {"brokers": brokers, "balance": balance, "broker_waves": busy}
 
@@ -122,7 +123,7 @@ def _directories() -> list[rows.DirectoryRow]:
     inside = {"lower_bytes": 700 * GB, "upper_bytes": 950 * GB}
     return [
         distinct(rows.DirectoryRow, 7, is_open=True, limit_bytes=1800 * GB, **capacity, **inside),
-        distinct(rows.DirectoryRow, 14, **capacity),
+        distinct(rows.DirectoryRow, 14, after_bytes=1010 * GB, **capacity),
         distinct(rows.DirectoryRow, 28, is_open=True, capacity_bytes=None, limit_bytes=None, peak_wave=None),
         distinct(rows.DirectoryRow, 21, is_open=True, **capacity, lower_bytes=None, upper_bytes=None),
     ]
