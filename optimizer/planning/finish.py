@@ -11,14 +11,14 @@ import pandas as pd
 
 import schemas
 from optimizer.audit import AuditLimits
-from optimizer.domain import Brokers, Cause, FindingCode, Ints, Partitions
+from optimizer.domain import Bools, Brokers, Cause, FindingCode, Ints, Partitions, only_in
 from optimizer.planning.arrays import replica_lists, split_rows, with_nulls
 from optimizer.planning.left_out import left_by_order
 from optimizer.planning.unexplained import audit_limits, unexplained_findings
 from optimizer.settings import Policy, Settings
 from optimizer.solve.findings import band_findings, cluster_findings, limit_findings, pin_findings
 from optimizer.solve.findings.directory_findings import directory_findings, full_directory_findings
-from optimizer.solve.findings.finding import Finding, unused_pattern
+from optimizer.solve.findings.finding import Finding, not_resized, unused_pattern
 from optimizer.solve.findings.leader_findings import leader_findings
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.findings.only_findings import with_only
@@ -28,6 +28,7 @@ from optimizer.solve.leaders.failover_order import order_followers
 from optimizer.solve.leaders.leader_bounds import leader_bounds
 from optimizer.solve.leaders.leaders import assign_leaders, lead_with
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
+from optimizer.solve.rules.mobility import stays
 from optimizer.topic_policy import is_excluded
 from optimizer.wording.in_words import in_words
 from schemas.keys import CLUSTER_RUN
@@ -123,6 +124,12 @@ def _waiting_findings(frame: pd.DataFrame, kafka_version: str) -> Iterable[Findi
         )
 
 
+def _keeps_stuck(partitions: Partitions, final: Ints) -> Bools:
+    """Partitions that may move, and keep their brokers although one has a replica out of sync, (P,)."""
+    stuck = partitions.stuck(partitions.replicas).any(axis=1) & ~stays(partitions.mobility)
+    return np.asarray(stuck & ~only_in(partitions.replicas, final).any(axis=1))
+
+
 def _with_fixed_causes(findings: Iterable[Finding], frame: pd.DataFrame) -> list[Finding]:
     """Add fact ``fixed_cause`` to the findings about partitions that are not free."""
     fixed = frame[frame["fixed_reason"].notna()]
@@ -215,6 +222,7 @@ def finish_cluster(
         *_fixed_findings(rows, is_lost),
         *_waiting_findings(rows, cluster.kafka_version),
         *cluster_findings.sync_findings(brokers, partitions, final),
+        *not_resized(partitions, _keeps_stuck(partitions, final), cause=Cause.OUT_OF_SYNC, facts={}),
         *_factor_findings(rows),
         *_spare_findings(rows),
         *_unused_patterns(

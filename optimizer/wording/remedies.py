@@ -41,6 +41,7 @@ _FACTORS = {
 }
 
 WHY_LEFT = {
+    Cause.OUT_OF_SYNC: _NOT_FREE[Cause.OUT_OF_SYNC][0],
     Cause.MOVE_LIMIT: "the limit leaves it for a later run",
     Cause.NO_DISK_ROOM: "the disks have no room",
     Cause.NO_ORDER_OF_COPIES: "no order of the copies leaves room on the disks for its old and new copies at once",
@@ -62,7 +63,9 @@ def why_fixed(finding: Finding) -> str:
 
 
 def remedy_if_left(finding: Finding) -> str:
-    """The remedy if a limit, or the disks, prevent a change."""
+    """The remedy if a limit, the disks, or replicas out of sync prevent a change."""
+    if finding.cause == Cause.OUT_OF_SYNC:
+        return _NOT_FREE[finding.cause][1]
     if finding.cause == Cause.NO_ORDER_OF_COPIES:
         waves = " set [schedule] waves = 0," if finding.facts["waves"] else ""
         lower = f"lower [policy] disk_headroom (now {finding.facts['disk_headroom']:g}),{waves} or add disk"
