@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Brokers, Cluster, Floats, Ints, Partitions, PinMask
+from optimizer.domain import FIXED, FORCED_ONLY, FREE, Bands, Bools, Brokers, Cluster, Floats, Ints, Partitions, PinMask
 from optimizer.planning.arrays import COLUMNS
 from optimizer.planning.memory_placement import ClusterPlacement, MemoryPlacement
 from optimizer.settings import ClusterInput, Policy, Settings, Solver
@@ -121,6 +121,11 @@ def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int
     return Partitions(**nulls | given)
 
 
+def out_of_sync(partitions: Partitions, stuck: Bools) -> Partitions:
+    """The partitions with these replicas, (P, W), out of sync."""
+    return replace(partitions, isr=np.where(stuck, -1, partitions.replicas))
+
+
 def make_cluster(brokers: Brokers, partitions: Partitions) -> Cluster:
     """Both together."""
     return Cluster(ID, brokers, partitions)
@@ -174,11 +179,17 @@ class Planned:
 
 
 def plan_cluster(
-    cluster: Cluster, policy: Policy, *, rounds: int = 4, brief: bool = False, tuning: Tuning = TUNED
+    cluster: Cluster,
+    policy: Policy,
+    *,
+    rounds: int = 4,
+    brief: bool = False,
+    tuning: Tuning = TUNED,
+    shard_brokers: int = MOST_BROKERS,
 ) -> Planned:
     """A cluster after the rounds of the driver: shards as large as may be, and no long curve. ``brief``, with one price
     on moves and a short search of small clusters, is enough where a test asks only whether rules hold."""
-    solver = Solver(shard_brokers=MOST_BROKERS, rack_shard_brokers=MOST_BROKERS, rounds=rounds)
+    solver = Solver(shard_brokers=shard_brokers, rack_shard_brokers=shard_brokers, rounds=rounds)
     settings = Settings(clusters=(ClusterInput(id=ID, input="/unused"),), policy=policy, solver=solver)
     placement, order = _placement_of(cluster)
     tuning = brief_of(tuning) if brief else _with_prices(tuning, tuning.plan_prices)

@@ -23,6 +23,7 @@ from tests.solve.clusters import (
     STATES,
     make_cluster,
     middling_clusters,
+    out_of_sync,
     pinned,
     spread_over,
     with_requested_factors,
@@ -34,7 +35,8 @@ NO_CUT = MoveLimit()
 
 @st.composite
 def troubled_clusters(draw: st.DrawFn) -> Cluster:
-    """Clusters with dead, fenced and draining brokers, excluded and fixed partitions, and sometimes hardly any room."""
+    """Clusters with dead, fenced and draining brokers, replicas out of sync, excluded and fixed partitions, and
+    sometimes hardly any room."""
     cluster = draw(middling_clusters())
     brokers, n = cluster.brokers, len(cluster.brokers)
     states = list(brokers.state)
@@ -50,6 +52,9 @@ def troubled_clusters(draw: st.DrawFn) -> Cluster:
     fenced = np.array([state == "fenced" for state in states])  # a drained one is to be emptied
     held = partitions.replicas >= 0
     waits = (held & fenced[np.maximum(partitions.replicas, 0)]).any(axis=1)
+    stuck = np.random.default_rng(seed + 1).random(partitions.replicas.shape) < draw(st.sampled_from([0, 0, 0.1, 0.4]))
+    stuck[:, -1] = False  # the last of the longest lists leads, where it is alive
+    partitions = out_of_sync(partitions, stuck)
     troubled = make_cluster(brokers, replace(partitions, mobility=np.where(waits, FIXED, mobility)))
     troubled = _pinned(draw, troubled) if draw(st.booleans()) else troubled
     troubled = _resized(draw, troubled) if draw(st.booleans()) else troubled
