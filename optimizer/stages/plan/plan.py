@@ -169,7 +169,7 @@ def build(inputs: Frames, run: Run) -> Frames:
 def _with_balance(base: DataFrame, hosts: DataFrame, settings: Settings) -> DataFrame:
     """Rows of ``_MEASURED`` of every cluster, one task each."""
     known = [name for name in PARTITION_COLUMNS if name != "replicas"]
-    lists = base.select("cluster_id", *known, "isr", *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
+    lists = base.select("cluster_id", *known, *PLACEMENTS.values(), F.col("current_replicas").alias("replicas"))
     grouped = lists.groupBy("cluster_id").cogroup(hosts.groupBy("cluster_id"))
     return grouped.applyInPandas(partial(measure, policy=settings.policy), _MEASURED)
 
