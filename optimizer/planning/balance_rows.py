@@ -80,14 +80,13 @@ def measure(
     known = ordered["baseline_replicas"].map(len) > 0
     ordered["baseline_replicas"] = ordered["baseline_replicas"].where(known, ordered["current_replicas"])
     lists = {placement: replica_matrix(ordered[name], cluster.brokers.ids) for placement, name in PLACEMENTS.items()}
-    in_sync = replica_matrix(ordered["isr"], cluster.brokers.ids)
     rows = [
         _rows(
             cluster,
             replicas,
             placement,
             cluster_bands,
-            None if placement == "before" else crossings(cluster, lists["before"], replicas, in_sync),
+            None if placement == "before" else crossings(cluster, lists["before"], replicas, cluster.partitions.isr),
         )
         for placement, replicas in lists.items()
         if placement in placements

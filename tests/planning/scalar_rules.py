@@ -67,6 +67,7 @@ class Rules:
     def __init__(self, hosts: Sequence[Host], settings: Settings, requests: ClusterPolicy) -> None:
         self.hosts = {host.id: host for host in hosts}
         self.policy, self.requests = settings.policy, requests
+        self.is_strict = settings.clusters[0].kafka_version != "4.3"
         self.racks_matter = any(h.rack for h in hosts) and all(h.rack for h in hosts if h.accepts)
 
     def _rack(self, broker: int) -> str:
@@ -105,11 +106,26 @@ class Rules:
             factor_cause = "under_min_in_sync"
             least = facts["min_insync_replicas"]
             factor_refused = f"{_plural(requested, 'replica')} requested, but min.insync.replicas is {least}"
+        keeps_stuck = self._keeps_stuck(facts, pinned, max(now - requested, 0))
+        if not factor_cause and requested < now and keeps_stuck and not self.is_strict:
+            factor_cause, factor_refused = (
+                "out_of_sync",
+                f"{_plural(requested, 'replica')} requested, but {_stuck(facts)}",
+            )
         factor = now if factor_cause else requested
+        leaves = any(self.hosts[b].empties for b in replicas)
         cause, reason = self._fixed(facts, pinned, usable, factor)
-        mobility = {None: "free", "topic_excluded": "forced_only"}.get(cause, "fixed")
+        if cause in (None, "topic_excluded") and keeps_stuck and self.is_strict and (cause is None or leaves):
+            mobility = "fixed" if cause else "order_only"
+            cause, reason = "out_of_sync", _stuck(facts)
+        else:
+            mobility = {None: "free", "topic_excluded": "forced_only"}.get(cause, "fixed")
         if self.requests.only:
-            mobility = self._only(mobility, replicas, pinned)
+            was_free = mobility in ("free", "order_only")
+            mobility = self._only("free" if was_free else mobility, replicas, pinned)
+            if cause == "out_of_sync" and was_free:
+                waits = mobility == "racks_only" or (mobility == "forced_only" and leaves)
+                mobility, cause = ("fixed", cause) if waits else (mobility, None)
             cause, reason = (cause, reason) if cause else ("only", "excluded by only")
             factor_cause = factor_refused = None
         return {
@@ -117,6 +133,22 @@ class Rules:
             **{"factor_cause": factor_cause, "factor_refused": factor_refused},
             "replication_factor": factor if mobility == "free" else now,
         }
+
+    def _keeps_stuck(self, facts: Row, pinned: Sequence[int] | None, dropped: int) -> bool:
+        """Whether a replica out of sync stays, unless a repair of the racks moves the only one."""
+        replicas = facts["replicas"]
+        stuck = [
+            b
+            for b in replicas
+            if b not in facts["isr"] and not self.hosts[b].empties and (pinned is None or b in pinned)
+        ]
+        if len(stuck) == 1 and not any(self.hosts[b].empties for b in replicas):
+            used, (cap, least) = Counter(map(self._rack, replicas)), self._rack_limits(len(replicas), pinned)
+            rack = self._rack(stuck[0])
+            is_short = any(used[other] < n for other, n in least.items())
+            if used[rack] > cap or (is_short and used[rack] > least.get(rack, 0)):
+                return False
+        return len(stuck) > dropped
 
     def _usable(self, replicas: Sequence[int], pinned: Sequence[int] | None, *, shrinks: bool) -> int:
         count = 0
@@ -168,16 +200,19 @@ class Rules:
 
     def breaks_racks(self, replicas: Sequence[int], pinned: Sequence[int] | None) -> bool:
         """Whether a list has more replicas in a rack than necessary, or fewer than its share, within its pin."""
+        used, (cap, least) = Counter(map(self._rack, replicas)), self._rack_limits(len(replicas), pinned)
+        return any(used[rack] < n for rack, n in least.items()) or any(count > cap for count in used.values())
+
+    def _rack_limits(self, factor: int, pinned: Sequence[int] | None) -> tuple[int, dict[str, int]]:
+        """The most replicas in a rack, and the least in each, within a pin."""
         named = [h for h in self.hosts.values() if pinned is None or h.id in pinned]
         open_ = Counter(self._rack(h.id) for h in named if h.accepts and not h.empties)
         keeping = Counter(self._rack(h.id) for h in named if not h.empties)
         if not open_:
-            return False
-        factor, used = len(replicas), Counter(map(self._rack, replicas))
+            return factor, {}
         cap = _cap(factor, open_ if factor <= sum(open_.values()) else keeping)
         floor = factor // len(open_) if factor > len(open_) else 0
-        missing = any(used[rack] < min(floor, size) for rack, size in open_.items())
-        return missing or any(count > cap for count in used.values())
+        return cap, {rack: min(floor, size) for rack, size in open_.items()}
 
     def mosts(self, factors: Sequence[int]) -> tuple[int | None, int | None]:
         """The limits of a topic with partitions of these replication factors."""
@@ -191,6 +226,13 @@ class Rules:
             for spread, part in zip(spreads, fair, strict=True)
         )
         return first, second
+
+
+def _stuck(facts: Row) -> str:
+    stuck = [b for b in facts["replicas"] if b not in facts["isr"]]
+    end, verb, kept = ("s", "are", "them") if len(stuck) > 1 else ("", "is", "it")
+    brokers = f"broker{end} {', '.join(map(str, stuck))} {verb} out of sync"
+    return f"{brokers}: Kafka would not end a reassignment that keeps {kept}"
 
 
 def _plural(count: int, noun: str) -> str:

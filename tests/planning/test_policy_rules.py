@@ -15,6 +15,7 @@ from tests.asking.small_run import BROKERS, CLUSTER, Row, broker, make_facts, pa
 from tests.planning.scalar_rules import Rules, host_of
 
 RULE = '{"confluent.placement.constraints":"{}"}'
+STUCK = "out of sync: Kafka would not end a reassignment that keeps"
 FLIGHT: Mapping[str, Any] = {"controller_replicas": [1, 3, 2], "adding_replicas": [5]}
 
 
@@ -101,6 +102,24 @@ def test_brokers(facts: Row, policy: Mapping[str, Any], expected: tuple[Any, ...
             "own_placement_rule",
             "placed by its own rule confluent.placement.constraints",
         ),
+        ({}, {"observers": [5]}, {}, "own_placement_rule", "it has observers, which Kafka's tools cannot name"),
+        ({}, {"isr": [1, 3]}, {}, "out_of_sync", f"broker 5 is {STUCK} it"),
+        ({}, {"isr": [1]}, {}, "out_of_sync", f"brokers 3, 5 are {STUCK} them"),
+        ({}, {"isr": [1, 3]}, {"drain_brokers": [5]}, None, None),
+        ({}, {"isr": [1, 3]}, {"drain_brokers": [1]}, "out_of_sync", f"broker 5 is {STUCK} it"),
+        ({"b5": "dead"}, {"isr": [1, 3]}, {}, None, None),
+        ({}, {"isr": [1, 3]}, {"pins": [{"topics": "t", "brokers": [1, 2, 3]}]}, None, None),
+        ({}, {"isr": [1, 3]}, {"replication_factors": [{"topics": "t", "factor": 2}]}, None, None),
+        (
+            *({}, {"isr": [1]}, {"replication_factors": [{"topics": "t", "factor": 2}]}),
+            *("out_of_sync", f"brokers 3, 5 are {STUCK} them"),
+        ),
+        ({}, {"isr": [1, 3]}, {"exclude_topics": ["t"]}, "topic_excluded", "topic excluded"),
+        (
+            *({}, {"isr": [1, 3]}, {"exclude_topics": ["t"], "drain_brokers": [1]}),
+            *("out_of_sync", f"broker 5 is {STUCK} it"),
+        ),
+        ({}, {"isr": [1, 3]}, {"only": "leaders"}, "only", "excluded by only"),
         ({}, {}, {"exclude_topics": ["t"]}, "topic_excluded", "topic excluded"),
         ({}, {}, {"topics": ["tt"]}, "topic_excluded", "topic excluded"),
         ({}, {}, {"topics": ["t+"], "exclude_topics": ["tt"]}, None, None),
@@ -115,6 +134,7 @@ def test_causes(
     [row], _ = _decide(_states(**states), [partition("t", 0, [1, 3, 5], **facts)], **policy)
     assert (row["fixed_cause"], row["fixed_reason"]) == (cause, reason)
     free = {None: "free", "topic_excluded": "fixed" if "only" in policy else "forced_only", "only": "order_only"}
+    free |= {"out_of_sync": "fixed" if "exclude_topics" in policy else "order_only"}
     assert row["mobility"] == free.get(cause, "fixed")
 
 
@@ -331,9 +351,11 @@ def test_the_rules_decide_as_one_partition_at_a_time(chunk: int) -> None:
             for topic in configs
             for n in range(draw.randint(0, 4))
         ]  # fmt: skip
-        policy = _random_policy(draw, brokers)
+        policy, version = _random_policy(draw, brokers), draw.choice(("", "3.9", "4.3"))
         try:
-            facts = make_facts(brokers, rows or [partition("t", 0, ids[:1])], policy=policy)
+            facts = make_facts(
+                brokers, rows or [partition("t", 0, ids[:1])], policy=policy, cluster={"kafka_version": version}
+            )
             instance, hosts = instance_of(facts.partitions, facts.brokers, facts.settings, CLUSTER)
         except ConfigError:
             continue

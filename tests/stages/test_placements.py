@@ -2,20 +2,26 @@
 rounds of every kind in ``test_determinism``."""
 
 from dataclasses import replace
+from itertools import combinations, product
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks.fuzz.unusual_clusters import unusual_cluster
 from benchmarks.small_fleet import instance_frames
+from optimizer.kafka.partition_state import CompletionRule, reassignments_end
 from optimizer.settings import ClusterInput, Settings, Solver
 from optimizer.stages.solve import solve
+from optimizer.stages.solve.spark_placement import SQL_ENDS
 from optimizer.stages.stage import Run
 from tests.stages import planned
 from tests.stages.placed import Tables, of_frames, of_process, solved_in_process
 
 CLUSTERS = 9
+_LISTS = "replicas array<int>, current array<int>, isr array<int>"
 # In shards of two brokers, so that owners matter; a window in which not every order of copies has room.
 IN_SHARDS: Settings = replace(unusual_cluster(1000).settings, solver=Solver(shard_brokers=2, rack_shard_brokers=2))
 # At most one move, and both spreads of topics.
@@ -40,6 +46,21 @@ def test_a_cluster_has_the_tables_that_it_has_alone() -> None:
     fleet, alone = tables("0", "a", "b"), tables("a")
     assert {table: [row for row in rows if row[0] == "a"] for table, rows in fleet.items()} == alone
     assert alone["moves"] and {row[0] for row in fleet["bounds"]} == {"0", "a", "b"}
+
+
+def test_spark_knows_which_reassignments_end(spark: SparkSession) -> None:
+    """Each rule, for all lists of three and two brokers of five, and every way to be in sync: as in this process."""
+    before, five = [0, 1, 2], range(5)
+    lists = [[*listed] for n in (2, 3) for listed in combinations(five, n)] + [[0, 1, 2, 3], [2, 1, 0], [0]]
+    synced = [[*some] for n in range(1, 4) for some in combinations(before, n)]
+    rows = [*product(lists, synced)]
+    columns = [F.expr(SQL_ENDS[rule]).alias(rule.name) for rule in CompletionRule]
+    frame = spark.createDataFrame([(before, listed, isr) for listed, isr in rows], _LISTS).select(*columns)
+    target = np.array([[*listed, *[-1] * (4 - len(listed))] for listed, _ in rows])
+    in_sync = np.array([[b in isr for b in before] for _, isr in rows])
+    current = np.array([before] * len(rows))
+    expected = [reassignments_end(current, target, in_sync, rule).tolist() for rule in CompletionRule]
+    assert [[*row] for row in frame.collect()] == [[*row] for row in zip(*expected, strict=True)]
 
 
 @pytest.mark.all_only

@@ -236,7 +236,7 @@ def _fixed(
         (
             has_observers,
             Cause.OWN_PLACEMENT_RULE,
-            lambda _: "it has observers, which a plan for Kafka's tools cannot name",
+            lambda _: "it has observers, which Kafka's tools cannot name",
         ),
         (own_rule, Cause.OWN_PLACEMENT_RULE, lambda _: f"placed by its own rule {PLACEMENT_RULE}"),
         (waits, Cause.OUT_OF_SYNC, lambda row: _out_of_sync(facts, row)),

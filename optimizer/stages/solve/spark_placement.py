@@ -50,7 +50,7 @@ _KEEPS_BROKERS = "array_sort(current) = array_sort(replicas)"
 _STAYING = "array_intersect(current, replicas)"
 _HAS_ANY = f"(size(array_except(current, replicas)) > 0 OR arrays_overlap({_STAYING}, isr))"
 _HAS_ALL = f"size(array_except({_STAYING}, isr)) = 0"
-_ENDS = {
+SQL_ENDS = {
     CompletionRule.ADDED: f"{_KEEPS_BROKERS} OR {_HAS_ANY}",
     CompletionRule.TARGET: f"{_KEEPS_BROKERS} OR {_HAS_ANY} AND {_HAS_ALL}",
     CompletionRule.TARGET_IF_FEWER: (
@@ -155,7 +155,7 @@ class SparkPlacement:
         for cluster_id, cluster in clusters.items():
             ids = cluster.brokers.ids[~cluster.brokers.is_live].tolist()
             not_live = F.array(*(F.lit(b).cast("int") for b in ids)).cast("array<int>")
-            is_impossible = F.arrays_overlap("current", not_live) | ~F.expr(_ENDS[cluster.completion])
+            is_impossible = F.arrays_overlap("current", not_live) | ~F.expr(SQL_ENDS[cluster.completion])
             restored = restored | ((F.col("cluster_id") == cluster_id) & is_impossible)
         current = F.when(restored, F.col("replicas")).otherwise(F.col("current"))
         return self._with_frame(self.frame.withColumn("current", current))
