@@ -78,9 +78,11 @@ def full_directories(dir_balance: Sequence[Mapping[str, Any]]) -> Iterator[Broke
     for row in dir_balance:
         peak, limit, now = row["peak_bytes"], row["limit_bytes"], row["before_bytes"]
         if limit is not None and peak > max(limit, now):
-            subject = f"directory {row['log_dir']} of broker {row['broker_id']}"
+            where = f"{row['log_dir']} of broker {row['broker_id']}"
             excess = Excess(int(peak), int(limit), int(row["peak_wave"]))
-            yield BrokenRule("capacity_during", subject, _over_disk(subject, excess, excess.wave))
+            yield BrokenRule(
+                "capacity_during", f"directory {where}", _over_disk(f"Directory {where}", excess, excess.wave)
+            )
 
 
 def _document(rows: pd.DataFrame, lists: str) -> str:
@@ -99,16 +101,16 @@ def _sentence(violation: Violation, n_waves: int, fixed_reason: str) -> str:
     if violation.excess and violation.rule == "limit":
         return _over_limit(violation.subject, violation.excess)
     if violation.excess:
-        return _over_disk(violation.subject, violation.excess, n_waves)
+        return _over_disk(violation.subject.capitalize(), violation.excess, n_waves)
     if violation.rule == "fixed":
         return f"{violation.subject} must not move: {fixed_reason}."
     return f"{violation.subject}: {violation.detail}."
 
 
-def _over_disk(subject: str, excess: Excess, n_waves: int) -> str:
+def _over_disk(place: str, excess: Excess, n_waves: int) -> str:
     planned, allowed = _bytes(excess)
     when = f"in wave {excess.wave}" if excess.wave <= n_waves else "with the partitions that fit into no wave"
-    return f"{subject[0].upper()}{subject[1:]} would hold {planned} {when}; at most {allowed} are allowed."
+    return f"{place} would hold {planned} {when}; at most {allowed} are allowed."
 
 
 def _over_limit(figure: str, excess: Excess) -> str:

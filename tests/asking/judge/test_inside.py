@@ -187,8 +187,9 @@ def test_cruise_control_moves_replicas_inside_brokers(
 
 def test_moves_of_one_broker_are_added(tmp_path: Path) -> None:
     """Cruise Control does not say where replicas move: the time is that of one broker with all of them."""
-    rows = [partition("t", n, [1, 3, 5], size_bytes=20 * GB, log_dirs=["/a"] * 3) for n in range(3)]
-    plan = cruise_control(3, *(proposal("t", n, [1, 3, 5], [1, 3, 5]) for n in range(3)), megabytes=60_000)
+    lists = [[2, 1, 5], [4, 1, 6], [3, 1, 5]]  # only broker 1 is in all
+    rows = [partition("t", n, ids, size_bytes=20 * GB, log_dirs=["/a"] * 3) for n, ids in enumerate(lists)]
+    plan = cruise_control(3, *(proposal("t", n, ids, ids) for n, ids in enumerate(lists)), megabytes=60_000)
     result = judgement(tmp_path, plan, facts=make_facts(BROKERS, rows))
     assert costs(result.theirs) == {"copied": 0, "inside": 60, "waves": 1, "seconds": seconds_of(60)}
     assert result.notes == (
