@@ -190,7 +190,7 @@ def _under_replicated(
         counts = {int(brokers.ids[b]): int(held[b]) for b in np.flatnonzero(held)}
         if counts:
             facts = {
-                "brokers": [*counts],
+                "brokers": [broker for broker in counts if broker not in troubles],
                 "troubles": [(broker, counts[broker], text) for broker, text in troubles.items() if broker in counts],
                 "leaderless": int((is_counted & leaderless).sum()),
             }

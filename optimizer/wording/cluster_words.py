@@ -9,6 +9,7 @@ from optimizer.wording import remedies
 from optimizer.wording.words import Words, ids
 
 _CLUSTER = "cluster"
+_OR_ACCEPT = "and wait until the replicas are in sync; --accept-under-replicated starts waves before that"
 _WAYS = {"in": "inbound", "out": "outbound"}
 
 
@@ -72,14 +73,14 @@ def newly_exposed(finding: Finding) -> Words:
 def under_replicated(finding: Finding) -> Words:
     """Amount: partitions; limit: all partitions.
 
-    Facts ``brokers`` with a replica out of sync; ``troubles``: a broker, its replicas out of sync, what is wrong with
-    it; ``leaderless``: partitions without a leader.
+    Facts ``brokers`` with a replica out of sync; ``troubles``: such brokers with the number of these replicas and what
+    is wrong with the broker; ``leaderless``: partitions without a leader.
     """
     facts, total, leaderless = finding.facts, int(finding.limit or 0), finding.facts["leaderless"]
     brokers = [*map(str, facts["brokers"])]
-    troubles = [f"{plural(count, 'replica')} on broker {broker}: {text}" for broker, count, text in facts["troubles"]]
+    troubles = [f"broker {broker}: {plural(count, 'replica')}, {text}" for broker, count, text in facts["troubles"]]
     parts = (
-        f"{agree(len(brokers), 'broker', 'brokers')} {_first(brokers, ', ')}",
+        f"{agree(len(brokers), 'broker', 'brokers')} {_first(brokers, ', ')}" if brokers else "",
         _first(troubles, "; "),
         f"{plural(leaderless, 'partition')} without a leader" if leaderless else "",
     )
@@ -87,7 +88,7 @@ def under_replicated(finding: Finding) -> Words:
     return Words(
         f"{int(finding.amount or 0):,} of {plural(total, 'partition')}",
         f"under-replicated ({'; '.join(filter(None, parts))}){'' if stays else ': the plan removes these replicas'}",
-        "start or repair these brokers, and wait until the replicas are in sync" if stays else remedies.EXECUTE,
+        f"start or repair these brokers, {_OR_ACCEPT}" if stays else remedies.EXECUTE,
     )
 
 

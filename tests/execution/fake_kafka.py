@@ -279,6 +279,7 @@ class MemoryWarehouse:
     stored: list[dict[str, Any]] = field(default_factory=list)
     waves: list[dict[str, Any]] = field(default_factory=list)
     approvals: list[dict[str, Any]] = field(default_factory=list)
+    documents: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def path(self) -> str:
@@ -292,8 +293,11 @@ class MemoryWarehouse:
 
     def rows(self, table: str, **equal: Any) -> list[dict[str, Any]]:
         """Rows with these values."""
-        stored = {"executions": self.stored, "waves": self.waves, "approvals": self.approvals}[table]
-        return [row for row in stored if all(row[name] == value for name, value in equal.items())]
+        stored = {"executions": self.stored, "waves": self.waves, "approvals": self.approvals}
+        stored["documents"] = self.documents
+        return [row for row in stored[table] if all(row[name] == value for name, value in equal.items())]
+
+    required_rows = rows
 
     def table(self, table: str, *, columns: Sequence[str], version: int | None, **equal: Any) -> Any:
         """Some columns of these rows."""

@@ -1,5 +1,7 @@
 """A plan of two waves on a fake cluster that copies at a rate while a fake clock runs."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,6 +33,8 @@ FIRST = {("t", 0): ([1, 2], [1, 3]), ("t", 1): ([2, 1], [2, 3])}
 SECOND = {("u", 0): ([4, 1], [4, 5])}
 BEFORE = {partition: tuple(before) for partition, (before, _) in (FIRST | SECOND).items()}
 AFTER = {partition: tuple(after) for partition, (_, after) in (FIRST | SECOND).items()}
+LISTS = [{"topic": t, "partition": p, "replicas": after} for (t, p), (_, after) in (FIRST | SECOND).items()]
+REASSIGNMENT = json.dumps({"version": 1, "partitions": LISTS})
 LIMITS = Limits(first=1, last=2, until=None, for_seconds=None, stall_seconds=900.0, max_hours=None)
 MODULES = (claims, election, run, status, steer_command, steps, throttling, watch)
 
@@ -80,6 +84,10 @@ class Lab:
         self.warehouse.waves = [
             {"cluster_id": CLUSTER, "run_id": RUN, "wave": wave.number, "moved_bytes": 2 * SIZE} for wave in self.waves
         ]
+        digests = {"reassignment.json": hashlib.sha256(REASSIGNMENT.encode()).hexdigest()}
+        self.plan = replace(self.plan, manifest={**self.plan.manifest, "sha256": digests})
+        whole = {"kind": "reassignment", "wave": 0, "path": f"{CLUSTER}/reassignment.json", "content": REASSIGNMENT}
+        self.warehouse.documents = [{"cluster_id": CLUSTER, "run_id": RUN, **whole}]
         self.approve(by="ann")
         self.history: list[tuple[float, dict[Throttle, str]]] = []
 

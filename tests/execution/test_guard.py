@@ -107,7 +107,7 @@ def watched(lab: Lab, *, stall_seconds: float = 900.0, on_pressure: str = "slow"
 def test_what_was_wrong_before_is_no_pressure(build: Build) -> None:
     """It was accepted; the journal has it, so another process knows it too."""
     lab = build()
-    lab.kafka.behind.add(LAGGING)
+    lab.kafka.behind |= {LAGGING, ("t", 1, 2)}
     lab.kafka.dead.add(5)
     lab.kafka.disks = Stored(lab.sizes, lab.kafka.disks.usable_bytes, {(4, "/d"): (100, 9)})
     watched(lab, accepts_risk=True)
@@ -199,6 +199,15 @@ def test_a_later_wave_waits_until_the_cluster_is_well(build: Build) -> None:
     lags(another, begin=9, replica=("t", 1, 2))
     with pytest.raises(Refused, match="1 partition is under-replicated: t-1"):
         another.run(stall_seconds=100)
+
+
+def test_waves_begin_if_the_plan_removes_what_is_out_of_sync(build: Build) -> None:
+    """Broker 1 is out of sync in u-0, which the second wave moves from brokers 4 and 1 to 4 and 5."""
+    lab = build()
+    lab.kafka.behind.add(("u", 0, 1))
+    lab.run()
+    assert {p: lab.kafka.replicas[p] for p in AFTER} == AFTER
+    assert "waits" not in "".join(lab.lines)
 
 
 def test_a_rate_of_a_slowed_wave_is_halved_too(build: Build) -> None:

@@ -159,18 +159,23 @@ OUT = {"isr": [11]}
         (
             partition(1, [11, 12], **OUT),
             {"closed_reason": FAILED},
-            ("both", f"broker 12; 1 replica on broker 12: {FAILED}"),
+            ("both", f"broker 12: 1 replica, {FAILED}"),
         ),
-        (partition(1, [11, 12], **OUT), {"state": "fenced"}, ("both", "broker 12; 1 replica on broker 12: fenced")),
+        (
+            partition(1, [11, 12, 13], **OUT),
+            {"closed_reason": FAILED},
+            ("both", f"broker 13; broker 12: 1 replica, {FAILED}"),
+        ),
+        (partition(1, [11, 12], **OUT), {"state": "fenced"}, ("both", "broker 12: 1 replica, fenced")),
         (
             partition(1, [11, 12], [11, 13], **OUT),
             {"state": "dead", "closed_reason": FAILED},
-            ("before", "broker 12; 1 replica on broker 12: dead"),
+            ("before", "broker 12: 1 replica, dead"),
         ),
         (
             partition(1, [12], leader=None),
             {"closed_reason": FAILED},
-            ("both", f"broker 12; 1 replica on broker 12: {FAILED}; 1 partition without a leader"),
+            ("both", f"broker 12: 1 replica, {FAILED}; 1 partition without a leader"),
         ),
     ],
 )
