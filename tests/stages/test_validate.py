@@ -295,7 +295,7 @@ CASES = {
             partition(2, [1, 2]),
             *(reassignment(p, target, adding=None, removing=None) for p, target in TARGETS.items()),
         ],
-        ("log_is_placed",),
+        (),
     ),
     "in-flight-to-nowhere": Case(
         [*others(0), partition(0, LISTS[0], removing=LISTS[0])],
