@@ -146,9 +146,9 @@ def with_a_giant() -> RunFacts:
     return make_facts(brokers, [*rows, partition("giant", 0, [1, 3, 5], size_bytes=600 * GB)])
 
 
-def with_state(state: str, **policy: object) -> RunFacts:
+def with_state(state: str) -> RunFacts:
     """The cluster with its first broker in another state."""
-    facts = cluster(**policy)
+    facts = cluster()
     rows = [{**row, "state": state if row["broker_id"] == 1 else "alive"} for row in records(facts.brokers)]
     return replace(facts, brokers=pd.DataFrame(rows))
 
