@@ -175,10 +175,12 @@ def test_findings_count_what_a_plan_leaves_on_each_broker(data: st.DataObject) -
 
 
 @pytest.mark.parametrize("capacities", [*product([-1, 0, 100], repeat=2)])
-@pytest.mark.parametrize("closed", [0, 1, 2])
-def test_capacities_that_are_unknown_count_where_replicas_may_go(capacities: tuple[int, int], closed: int) -> None:
+@pytest.mark.parametrize(("closed", "of_closed"), [*product([0, 1, 2], [-1, 50])])
+def test_capacities_that_are_unknown_count_where_replicas_may_go(
+    capacities: tuple[int, int], closed: int, of_closed: int
+) -> None:
     """Of the brokers that accept replicas some have a capacity: disks are all needed, the network is all or none."""
-    sizes = np.insert(np.array(capacities), closed, 50)
+    sizes = np.insert(np.array(capacities), closed, of_closed)
     brokers = make_brokers([0, 1, 2], excluded=(closed,))
     known = sum(capacity > 0 for capacity in capacities)
     disks = [(f.amount, f.limit) for f in disk_findings(replace(brokers, disk_capacity_bytes=sizes))]
