@@ -1,6 +1,6 @@
 """Which brokers are cheapest to empty: subsets are solved in the order of a bound, until none can be cheaper."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -122,20 +122,26 @@ def _solved(
 ) -> Choice:
     """Solve subsets in the order of their bounds, until the best plan is proven."""
     answers: list[Answer] = []
-    target, is_proven, ordered = _Target(facts, base), False, bound.ascending(subsets)
-    while ordered and len(answers) < MOST_SOLVED:
-        question = _draining(base, ordered.pop(0)[1])
+    target, is_proven = _Target(facts, base), False
+    remaining = sorted((bound.of_subset(subset), subset) for subset in subsets)
+    while remaining and len(answers) < MOST_SOLVED and not is_proven:
+        question = _draining(base, remaining.pop(0)[1])
         search.say(question.name)
         answers.append(answer(facts, question))
         answers.sort(key=_rank)
-        if bound.balances and _rank(answers[0])[:2] != (0, 0):
-            # Not even the best plan reaches everything: others may leave as much, and copy less than bands require.
-            bound = replace(bound, balances=False)
-            ordered = bound.ascending([subset for _, subset in ordered])
-        is_proven = not ordered or target.is_proven(answers[0], ordered[0][0])
-        if is_proven:
-            break
-    return Choice(answers, len(subsets), ordered[0][0] if ordered else None, is_proven, is_greedy=False)
+        is_proven = not remaining or target.is_proven(answers[0], _next_bound(bound, remaining, answers))
+    next_bound_bytes = _next_bound(bound, remaining, answers) if remaining else None
+    return Choice(answers, len(subsets), next_bound_bytes, is_proven, is_greedy=False)
+
+
+def _next_bound(bound: "_Bound", remaining: Sequence[tuple[int, tuple[int, ...]]], answers: Sequence[Answer]) -> int:
+    """What every other subset copies at least.
+
+    If not even the best plan reaches everything, others may leave as much, and copy less than the bands require.
+    """
+    if not answers or _rank(answers[0])[:2] == (0, 0):
+        return remaining[0][0]
+    return min(bound.leaving(subset) for _, subset in remaining)
 
 
 def _greedy(facts: RunFacts, base: Question, bound: "_Bound", count: int, candidates: Sequence[int]) -> Choice:
@@ -217,7 +223,7 @@ def _with_any_change(base: Question) -> Question:
 @dataclass(frozen=True)
 class _Bound:
     """Bytes that any plan must copy if a subset of brokers is emptied: what free partitions hold there, or the flow
-    out of bands and into them (formula 17 of docs/solver.md), if that is larger and ``balances``."""
+    out of bands and into them (formula 17 of docs/solver.md), if that is larger and bands are requested."""
 
     brokers: Brokers
     demand: Demand
@@ -249,20 +255,19 @@ class _Bound:
         """Ids of the brokers that accept replicas, ascending."""
         return [int(b) for b in self.brokers.ids[self.brokers.accepts_replicas]]
 
-    def ascending(self, subsets: Iterable[tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
-        """The subsets with their bounds, the least bound first."""
-        return sorted((self.of_subset(subset), subset) for subset in subsets)
+    def leaving(self, subset: Sequence[int]) -> int:
+        """Bytes of free partitions on these brokers and on those that are emptied already."""
+        return int(self.leaving_bytes[self.brokers.must_empty | np.isin(self.brokers.ids, subset)].sum())
 
     def of_subset(self, subset: Sequence[int]) -> int:
         """The bound if these brokers are emptied."""
-        leaves = np.isin(self.brokers.ids, subset)
+        leaving, leaves = self.leaving(subset), np.isin(self.brokers.ids, subset)
+        if not self.balances:
+            return leaving
         brokers = replace(
             self.brokers,
             accepts_replicas=self.brokers.accepts_replicas & ~leaves,
             must_empty=self.brokers.must_empty | leaves,
         )
-        leaving = int(self.leaving_bytes[brokers.must_empty].sum())
-        if not self.balances:
-            return leaving
         bands = bands_for(brokers, self.demand, self.loads, self.policy)
         return max(leaving, flow_bytes(self.loads, bands, self.loads))
