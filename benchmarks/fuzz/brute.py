@@ -16,10 +16,10 @@ TOLERANCE = 1e-9  # mean broker loads; less than this outside the bands counts a
 Choice = tuple[int, ...]
 
 
-def choices_of(cluster: Cluster, row: int, planned: Choice) -> list[Choice]:
+def choices_of(cluster: Cluster, row: int, planned: Choice, *, needs_all: bool) -> list[Choice]:
     """The sets of brokers that one partition may have: those that keep every rule, and the planned set.
 
-    A partition that is not free has only its planned set.
+    A partition that is not free has only its planned set. With ``needs_all`` Kafka waits for all replicas of a new set.
     """
     brokers, partitions = cluster.brokers, cluster.partitions
     held = {int(b) for b in partitions.replicas[row] if b >= 0}
@@ -35,7 +35,8 @@ def choices_of(cluster: Cluster, row: int, planned: Choice) -> list[Choice]:
     needed = min(len(held & in_sync), factor)
     for choice in itertools.combinations(usable, factor):
         placed = np.array([choice])
-        if len(set(choice) - (held - in_sync)) < needed:
+        stuck = set(choice) & (held - in_sync)
+        if len(choice) - len(stuck) < needed or (stuck and needs_all and set(choice) != held):
             continue
         if not rack_breaks(brokers, partition, placed).any() and not groups.outside_pin(placed).any():
             choices.add(choice)
@@ -52,12 +53,12 @@ def _loads_of(cluster: Cluster, row: int, choice: Choice, topics: Sequence[str])
     return loads
 
 
-def placements(cluster: Cluster, replicas: Ints) -> tuple[Floats, Ints] | None:
+def placements(cluster: Cluster, replicas: Ints, *, needs_all: bool = False) -> tuple[Floats, Ints] | None:
     """Loads and replicas of each topic, (N, B, D + T), and bytes copied, (N,), of all placements; None if too many."""
     partitions = cluster.partitions
     topics = sorted({str(topic) for topic in partitions.topic})
     planned = [tuple(sorted(int(b) for b in row if b >= 0)) for row in replicas]
-    choices = [choices_of(cluster, row, planned[row]) for row in range(len(partitions))]
+    choices = [choices_of(cluster, row, planned[row], needs_all=needs_all) for row in range(len(partitions))]
     if np.prod([len(of_row) for of_row in choices], dtype=float) > MAX_PLACEMENTS:
         return None
     loads, copied = np.zeros((1, len(cluster.brokers), 3 + len(topics))), np.zeros(1, dtype=np.int64)

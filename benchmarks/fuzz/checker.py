@@ -97,7 +97,7 @@ def _of_changed(hosts: Mapping[int, Row], row: Row, new: list[int], name: str, v
     if (
         new[0] != old[0]
         and not hosts[new[0]]["accepts_leadership"]
-        and any(hosts[b]["accepts_leadership"] for b in new)
+        and any(hosts[b]["accepts_leadership"] for b in new if b in row["isr"] or b not in old)
     ):
         yield f"{name}: {new[0]} may not lead"
 

@@ -59,7 +59,7 @@ def _verdict(unusual: UnusualCluster) -> tuple[str, tuple[str, ...], bool]:
     wrong: list[str] = []
     if not without_wave:
         wrong = [*complaints(unusual, planned.findings, texts), *_audited(unusual, planned, texts)]
-    wrong_bounds, missed, searched = _compare_with_all(planned)
+    wrong_bounds, missed, searched = _compare_with_all(planned, needs_all=unusual.kafka_version != "4.3")
     if wrong or wrong_bounds:
         return WRONG, (*wrong, *wrong_bounds), searched
     if without_wave:
@@ -95,14 +95,14 @@ def _is_none(wave: object) -> bool:
     return not isinstance(wave, int | np.integer)
 
 
-def _compare_with_all(planned: PlannedCluster) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+def _compare_with_all(planned: PlannedCluster, *, needs_all: bool) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Wrong bounds; bands that the plan misses but another placement meets; whether all placements were compared."""
     cluster, reached = planned.cluster, planned.replicas
     copies = copies_of(cluster.partitions.replicas, reached)
     moved = int((copies * cluster.partitions.size_bytes).sum())
     too_large = f"the bound {planned.bound_bytes} is larger than the plan's {moved} bytes"
     wrong = (too_large,) if planned.bound_bytes > moved else ()
-    every = brute.placements(cluster, reached)
+    every = brute.placements(cluster, reached, needs_all=needs_all)
     if every is None:
         return wrong, (), False
     loads = broker_loads(len(cluster.brokers), reached, replica_weights(cluster.partitions))

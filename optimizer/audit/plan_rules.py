@@ -118,9 +118,9 @@ def _racks(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]
 
 
 def _leader(instance: Instance, before: AuditPartition, replicas: tuple[int, ...]) -> Iterator[Violation]:
-    """A new preferred leader accepts leadership, if any of the replicas does."""
-    first = replicas[0]
-    if first != before.replicas[0] and first not in instance.leading and instance.leading & set(replicas):
+    """A new preferred leader accepts leadership, if any of the replicas does that may lead."""
+    first, others = replicas[0], set(replicas) - (before.out_of_sync - before.elr)
+    if first != before.replicas[0] and first not in instance.leading and instance.leading & others:
         yield Violation("leadership", name(before.key), f"broker {first} may not become preferred leader")
 
 

@@ -115,7 +115,7 @@ def bounds_of(placement: FleetPlacement, clusters: Clusters, tuning: Tuning) -> 
 def _frame_of(cluster: SolvedCluster, tuning: Tuning) -> ClusterFrame:
     """A cluster before the plan, with its bands widened to the loads that the plan reached."""
     bands = widen(cluster.bands, cluster.loads)
-    return ClusterFrame(cluster.brokers, bands, cluster.loads_before, cluster.scale, tuning)
+    return ClusterFrame(cluster.brokers, bands, cluster.loads_before, cluster.scale, tuning, cluster.completion)
 
 
 def _candidate_prices(

@@ -186,11 +186,13 @@ def plan_cluster(
     brief: bool = False,
     tuning: Tuning = TUNED,
     shard_brokers: int = MOST_BROKERS,
+    kafka_version: str = "",
 ) -> Planned:
     """A cluster after the rounds of the driver: shards as large as may be, and no long curve. ``brief``, with one price
     on moves and a short search of small clusters, is enough where a test asks only whether rules hold."""
     solver = Solver(shard_brokers=shard_brokers, rack_shard_brokers=shard_brokers, rounds=rounds)
-    settings = Settings(clusters=(ClusterInput(id=ID, input="/unused"),), policy=policy, solver=solver)
+    clusters = (ClusterInput(id=ID, input="/unused", kafka_version=kafka_version),)
+    settings = Settings(clusters=clusters, policy=policy, solver=solver)
     placement, order = _placement_of(cluster)
     tuning = brief_of(tuning) if brief else _with_prices(tuning, tuning.plan_prices)
     placement, solved, _ = solve_rounds(placement, settings, tuning)

@@ -119,9 +119,16 @@ def test_balance_does_not_look_at_the_isr() -> None:
     stuck = (rng.random((60, 2)) < 0.4) & (np.arange(2) == 1)
     healthy = make_cluster(make_brokers([0] * 9), partitions)
     sick = make_cluster(healthy.brokers, out_of_sync(partitions, stuck))
-    plans = [plan_cluster(cluster, Policy(disk_band=0.05), tuning=ALONE).replicas for cluster in (healthy, sick)]
-    assert (plans[0] == plans[1]).all()
-    assert (plans[0] != partitions.replicas).any()
+    policy = Policy(disk_band=0.05)
+    for tuning in (TUNED, ALONE):
+        plans = [
+            plan_cluster(cluster, policy, tuning=tuning, kafka_version="4.3").replicas for cluster in (healthy, sick)
+        ]
+        assert (plans[0] == plans[1]).all()
+        assert (plans[0] != partitions.replicas).any()
+    waiting = plan_cluster(sick, policy, tuning=ALONE).replicas
+    stays = (stuck & ~only_in(partitions.replicas, waiting)).any(axis=1)
+    assert stays.any() and (waiting[stays] == partitions.replicas[stays]).all()
 
 
 @pytest.mark.parametrize(

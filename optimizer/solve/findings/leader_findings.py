@@ -11,6 +11,7 @@ from optimizer.solve.findings.finding import Finding, partition_name
 from optimizer.solve.leaders.leader_flow import host_loads
 from optimizer.solve.leaders.leaders import ChosenLeaders
 from optimizer.solve.rules.bands import leader_loads
+from optimizer.solve.rules.mobility import may_reorder
 
 RESOURCES = ("leaders", "out")
 
@@ -63,7 +64,8 @@ def _led(partitions: Partitions, leaders: ChosenLeaders, accepts: Bools) -> _Led
         return np.stack(list(weights), axis=1)
 
     host = np.maximum(partitions.replicas, 0)
-    is_stuck = np.asarray((partitions.may_lose_records(partitions.replicas) & accepts[host]).any(axis=1))
+    may_lose = partitions.may_lose_records(partitions.replicas) & accepts[host]
+    is_stuck = np.asarray(may_lose.any(axis=1) & may_reorder(partitions.mobility))
     out_of_sync = np.bincount(choices.host, alone & is_stuck[choices.row], brokers).astype(np.int64)
     return _Led(partitions, leaders, summed(alone), summed(np.ones_like(alone)), out_of_sync)
 

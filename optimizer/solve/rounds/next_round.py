@@ -50,7 +50,7 @@ def next_round(
     # Gaps below ``bytes_tolerance`` are intended: the tolerance was spent on fewer moves.
     gap = max(knobs.shard_gap if counts.sum() > 1 else knobs.cluster_gap, settings.policy.bytes_tolerance)
     return ClusterRound(
-        frame=ClusterFrame(cluster.brokers, cluster.bands, cluster.loads, cluster.scale, tuning),
+        frame=ClusterFrame(cluster.brokers, cluster.bands, cluster.loads, cluster.scale, tuning, cluster.completion),
         shard=np.where(shard < 0, -1, shard + first_shard),
         round=number,
         within_racks=within,

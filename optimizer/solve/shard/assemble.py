@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions
+from optimizer.kafka.partition_state import CompletionRule
 from optimizer.solve.rules.bands import replica_weights
+from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.pins import PinGroups, group_by_pins, rack_rule
 from optimizer.solve.rules.racks import rack_histogram
 from optimizer.solve.rules.topic_spread import topic_numbers
@@ -25,6 +27,8 @@ class ClusterFrame:
         Mean broker load, absolute.
     tuning : Tuning
         How hard the solvers of its shards try.
+    completion : CompletionRule
+        When Kafka ends a reassignment.
     """
 
     brokers: Brokers
@@ -32,6 +36,7 @@ class ClusterFrame:
     loads: Floats
     scale: Floats
     tuning: Tuning
+    completion: CompletionRule = CompletionRule.TARGET
 
 
 def _local(replicas: Ints, position: Ints) -> Ints:
@@ -120,6 +125,8 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         on_original=on_original,
         original=original,
         stuck=stuck,
+        removes_stuck=_removes_stuck(frame.completion, partitions),
+        left_stuck=partitions.stuck(current).sum(axis=1),
         weights=replica_weights(partitions) / frame.scale,
         cap=rule.cap[row_of],
         floor=rule.floor[row_of],
@@ -143,6 +150,16 @@ def _held(brokers: Brokers, members: Ints, partitions: Partitions, current: Ints
     on_original = np.zeros(hosts.shape, dtype=bool)
     on_original[row, slot] = original[row, hosts[row, slot]]
     return hosts, original, stuck, on_original
+
+
+def _removes_stuck(completion: CompletionRule, partitions: Partitions) -> Bools:
+    """Partitions that can only change if no replica out of sync stays: else Kafka would not end it, (m,)."""
+    needs_all = {
+        CompletionRule.ADDED: np.zeros(len(partitions), dtype=bool),
+        CompletionRule.TARGET: np.ones(len(partitions), dtype=bool),
+        CompletionRule.TARGET_IF_FEWER: partitions.shrinks,
+    }[completion]
+    return np.asarray(needs_all & ~stays(partitions.mobility) & partitions.stuck(partitions.replicas).any(axis=1))
 
 
 def _marked(hosts: Ints, members: int) -> Bools:

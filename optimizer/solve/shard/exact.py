@@ -123,10 +123,24 @@ def _most_stuck(problem: ShardProblem) -> Ints:
 
 
 def _in_sync(model: cp_model.CpModel, holds: list[list[cp_model.IntVar]], problem: ShardProblem) -> None:
-    """Limit the replicas out of sync that a shorter list keeps."""
-    most, stuck = _most_stuck(problem), problem.rows.stuck
-    for p in np.flatnonzero(stuck.sum(axis=1) > most):
-        model.add(sum(holds[p][b] for b in np.flatnonzero(stuck[p])) <= int(most[p]))
+    """Limit the replicas out of sync that a shorter list keeps; a list that must lose them all, or change nothing, has
+    a variable for that."""
+    most, rows = _most_stuck(problem), problem.rows
+    for p in np.flatnonzero((rows.stuck.sum(axis=1) > most) | rows.removes_stuck):
+        stuck = [holds[p][b] for b in np.flatnonzero(rows.stuck[p])]
+        model.add(sum(stuck) <= int(most[p]))
+        if rows.removes_stuck[p]:
+            changes = model.new_bool_var("")
+            model.add(sum(stuck) == 0).only_enforce_if(changes)
+            kept, all_kept = sum(holds[p][b] for b in np.flatnonzero(rows.original[p])), int(rows.original[p].sum())
+            model.add(kept == all_kept).only_enforce_if(~changes)
+
+
+def _reassignments_end(problem: ShardProblem, holds: Bools) -> Bools:
+    """Whether lists that must lose their replicas out of sync do, or are as before, (m,)."""
+    rows = problem.rows
+    is_same, loses_all = (holds == rows.original).all(axis=1), ~(holds & rows.stuck).any(axis=1)
+    return ~rows.removes_stuck | is_same | loses_all
 
 
 def _stuck_to_remove(problem: ShardProblem) -> Bools:
@@ -226,7 +240,8 @@ def meets_rules(problem: ShardProblem, holds: Bools) -> bool:
     topics, most_of = _topic_limits(problem, must)
     inside = (holds <= may).all() and (holds >= must).all() and (counts >= least).all() and (counts <= most).all()
     inside &= (_by_topic(problem, holds)[topics] <= most_of).all()
-    inside &= bool(((holds & problem.rows.stuck).sum(axis=1) <= _most_stuck(problem)).all())
+    few_stuck = (holds & problem.rows.stuck).sum(axis=1) <= _most_stuck(problem)
+    inside &= (few_stuck & _reassignments_end(problem, holds)).all()
     return bool(inside and (loads >= lower).all() and (loads <= upper).all())
 
 

@@ -163,11 +163,16 @@ def _rack_repairs(problem: ShardProblem, counts: Ints, partition: Ints, change: 
 
 
 def _keeps_in_sync(problem: ShardProblem, partition: Ints, source: Ints) -> Bools:
-    """Options that put no replica back that was out of sync for one that is in sync, (K, n); only shorter lists have
-    removed one (formula 33 of docs/solver.md)."""
+    """Options that keep enough replicas in sync, (K, n) (formula 33 of docs/solver.md).
+
+    No replica that was out of sync comes back for one in sync; only shorter lists have removed one. If no replica out
+    of sync may stay, these leave first, and none comes back.
+    """
     rows = problem.rows
-    loses_copy = rows.partitions.shrinks[partition] & ~rows.stuck[partition, source]
-    return ~(loses_copy[:, None] & rows.stuck[partition])
+    is_stuck, removes = rows.stuck[partition, source], rows.removes_stuck[partition]
+    is_barred = removes | (rows.partitions.shrinks[partition] & ~is_stuck)
+    waits = removes & ~is_stuck & (rows.left_stuck[partition] > 0)
+    return ~((is_barred[:, None] & rows.stuck[partition]) | waits[:, None])
 
 
 def _repairs_by_stuck(problem: ShardProblem, partition: Ints, slot: Ints, source: Ints, repairs: Bools) -> Bools:

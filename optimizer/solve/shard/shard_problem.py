@@ -66,6 +66,10 @@ class Rows:
         The member held a replica before the plan: returning to it refunds the bytes.
     stuck : (m, n) bool
         The member held a replica before the plan that was out of sync.
+    removes_stuck : (m,) bool
+        The partition can only change if none of its replicas out of sync stays.
+    left_stuck : (m,) int64
+        Replicas out of sync that it still has, on any broker.
     weights : (m, D) float64
         Load of one replica in units of ``scale``; column ``DISK`` is the cost of a copy.
     cap, floor : (m,) int64
@@ -86,6 +90,8 @@ class Rows:
     on_original: Bools
     original: Bools
     stuck: Bools
+    removes_stuck: Bools
+    left_stuck: Ints
     weights: Floats
     cap: Ints
     floor: Ints
