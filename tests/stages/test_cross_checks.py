@@ -375,6 +375,7 @@ CASES = {
         ],
         ("configs_of_all_brokers",),
         "the configs of broker 2 are not given: topics without",
+        {"configs_of_all_brokers": "left_out"},
     ),
     "configs-of-brokers-below-a-default": Case(
         [
