@@ -32,21 +32,21 @@ def test_the_wide_form(spark: SparkSession, tmp_path: Path) -> None:
     file = _write(
         tmp_path / "a b%20+é.csv",
         "# exported by us",
-        "topic;partition;broker_id;observed_at;size_kb;in_bytes_per_s",
-        "orders;0;7;2026-01-01T00:00:00Z;1.5;20",
+        "topic;partition;broker_id;observed_at;size_kb;in_bytes_per_s;pod",
+        "orders;0;7;2026-01-01T00:00:00Z;1.5;20;x",
         "",
-        "orders;1;-1;2026-01-01 01:00:00+01:00;;3E2",
-        "topic;partition;broker_id;observed_at;size_kb;in_bytes_per_s",
-        "orders;1;;1767225600;7;",
+        "orders;1;-1;2026-01-01 01:00:00+01:00;;3E2;y",
+        "topic;partition;broker_id;observed_at;size_kb;in_bytes_per_s;pod",
+        "orders;1;;1767225600;7;;",
     )
     samples, quarantined = _read(spark, [file])
     midnight = datetime(2026, 1, 1)
     assert quarantined == []
     assert [tuple(row)[2:] for row in samples] == [
-        ("a b%20+é.csv", 3, "in_bytes_per_s", "orders", 0, 7, midnight, 20.0),
-        ("a b%20+é.csv", 3, "size_bytes", "orders", 0, 7, midnight, 1500.0),
-        ("a b%20+é.csv", 5, "in_bytes_per_s", "orders", 1, None, midnight, 300.0),
-        ("a b%20+é.csv", 7, "size_bytes", "orders", 1, None, midnight, 7000.0),
+        ("a b%20+é.csv", 3, "in_bytes_per_s", "orders", 0, 7, midnight, 20.0, "x"),
+        ("a b%20+é.csv", 3, "size_bytes", "orders", 0, 7, midnight, 1500.0, "x"),
+        ("a b%20+é.csv", 5, "in_bytes_per_s", "orders", 1, None, midnight, 300.0, "y"),
+        ("a b%20+é.csv", 7, "size_bytes", "orders", 1, None, midnight, 7000.0, None),
     ]
 
 
