@@ -90,6 +90,15 @@ def test_bounds_optimum_plan_are_in_this_order(cluster: Cluster) -> None:
     assert bounds["leader_changes"].bound <= min(changes) <= bounds["leader_changes"].planned
 
 
+def test_bounds_are_the_plan_where_lists_leave_no_choice() -> None:
+    """Each partition has one replica: what broker 0 leads and sends outside its bands is proven to the last byte."""
+    bounds = by_measure(
+        chosen_of(make_cluster(make_brokers([0, 1]), make_partitions([[0]] * 6 + [[1]], [1] * 7, [100] * 7)))
+    )
+    assert all(bound.bound == bound.planned for bound in bounds.values())
+    assert bounds["leaders_outside"].bound > 0 < bounds["out_outside_bytes_per_s"].bound
+
+
 @RELAXED
 @given(few_lists(), st.integers(1, 2))
 def test_topics_crowd_as_little_as_can_be(cluster: Cluster, most: int) -> None:
