@@ -90,6 +90,14 @@ def test_bounds_optimum_plan_are_in_this_order(cluster: Cluster) -> None:
     assert bounds["leader_changes"].bound <= min(changes) <= bounds["leader_changes"].planned
 
 
+def test_bounds_are_the_plan_where_lists_leave_no_choice() -> None:
+    """Each partition has one replica, one of them most bytes out: what is outside the bands is proven to a byte."""
+    cluster = make_cluster(make_brokers([0, 1]), make_partitions([[0], [0], [1], [1]], [1] * 4, [900, 10, 10, 10]))
+    bounds = by_measure(chosen_of(cluster))
+    assert all(bound.bound == bound.planned for bound in bounds.values())
+    assert bounds["out_outside_bytes_per_s"].bound > 0
+
+
 @RELAXED
 @given(few_lists(), st.integers(1, 2))
 def test_topics_crowd_as_little_as_can_be(cluster: Cluster, most: int) -> None:
