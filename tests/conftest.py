@@ -75,7 +75,7 @@ SHARING = {
     "airflow": ("test_dags.py", "test_deaths.py"),
     "kafka": (
         *("test_faults.py", "test_one_command.py", "test_predictions.py"),
-        *("test_run.py", "test_throttle_scripts.py", "test_waves.py"),
+        *("test_run.py", "test_stuck.py", "test_throttle_scripts.py", "test_waves.py"),
     ),
     "stages": ("test_factors.py", "test_limit.py", "test_topic_spread.py"),
 }

@@ -20,7 +20,7 @@ from tests.execution.warehouse import (
     STAYS,
     load_plan,
     usual_plan,
-    without_previous_throttles,
+    with_previous_throttles,
     write_plan,
 )
 
@@ -80,7 +80,7 @@ def add_throttles(warehouse: Warehouse, *throttles: tuple[str, str, str, str, bo
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
     """A plan with its snapshot."""
-    result = write_plan(tmp_path / "w", without_previous_throttles(usual_plan()))
+    result = write_plan(tmp_path / "w", with_previous_throttles(usual_plan(), {}))
     add_run(result, "r", BEFORE)
     return result
 

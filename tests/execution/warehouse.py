@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from execution.observed import Throttle
 from execution.planned import Plan, load, wave_documents
 from execution.tables import Warehouse
 from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
-from optimizer.emit.rows import DirMoveRow, PlanRow, SourceRow, ThrottleRow
+from optimizer.emit.rows import DirMoveRow, EarlierThrottleRow, PlanRow, SourceRow, ThrottleRow
 from optimizer.emit.throttle_files import STYLES, throttle_documents
 from optimizer.kafka.reassignment_json import ANY_DIR
 from optimizer.kafka.throttle import LOG_DIR_RATE
@@ -112,10 +113,14 @@ def usual_plan() -> ClusterPlan:
     return replace(plan_of(waves, topic_ids={"stays": STAYS}), valid_hours=VALID_HOURS)
 
 
-def without_previous_throttles(plan: ClusterPlan) -> ClusterPlan:
-    """The plan for a cluster that had no throttles before."""
-    rows = [replace(row, previous_value=None) for row in plan.throttles]
-    return replace(plan, throttles_found=(), throttles=rows)
+def with_previous_throttles(plan: ClusterPlan, found: Mapping[Throttle, str]) -> ClusterPlan:
+    """The plan for a cluster that had these throttles before."""
+    rows = [
+        replace(row, previous_value=found.get((row.entity_type, row.entity_name, row.config_name)))
+        for row in plan.throttles
+    ]
+    earlier = [EarlierThrottleRow(*key, value, is_static=False) for key, value in sorted(found.items())]
+    return replace(plan, throttles_found=earlier, throttles=rows)
 
 
 def documents(plan: ClusterPlan) -> list[Document]:
@@ -196,5 +201,5 @@ __all__ = [
     "load_wave",
     "plan_of",
     "usual_plan",
-    "without_previous_throttles",
+    "with_previous_throttles",
 ]

@@ -15,6 +15,7 @@ from execution.approve import approve
 from execution.cli import main
 from execution.observed import Observed, Replica
 from execution.tables import Warehouse
+from optimizer.emit.cluster_plan import ClusterPlan
 from setup.jars import KAFKA, KAFKA39
 from setup.paths import HOME
 from sources import kafka_admin
@@ -25,7 +26,7 @@ from tests.execution.warehouse import (
     Inside,
     load_plan,
     plan_of,
-    without_previous_throttles,
+    with_previous_throttles,
     write_plan,
 )
 from tests.kafka import topics
@@ -233,6 +234,17 @@ def another_dir(kafka: Cluster, replica: Replica) -> tuple[str, str]:
     return path, paths[(paths.index(path) + 1) % len(paths)]
 
 
+def planned_lab(
+    kafka: Cluster, tools: Path, folder: Path, plan: ClusterPlan, topic: str, *, approved: bool = True
+) -> Lab:
+    """A lab whose warehouse has this plan."""
+    warehouse = write_plan(folder, plan)
+    if approved:
+        stored = load_plan(warehouse)
+        approve(warehouse, stored, manifest_sha256=stored.manifest_sha256, by="ann", max_hours=1e9)
+    return Lab(kafka, tools, warehouse, topic)
+
+
 MakeLab = Callable[..., Lab]
 
 
@@ -266,12 +278,8 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         }
         of_inside = [moves] if moves else []
         plan = plan_of(changes, topic_ids=ids, rate=RATE, log_dirs=log_dirs, inside=of_inside)
-        plan = without_previous_throttles(plan)
-        warehouse = write_plan(folder / topic, plan)
-        if approved:
-            written = load_plan(warehouse)
-            approve(warehouse, written, manifest_sha256=written.manifest_sha256, by="ann", max_hours=1e9)
-        return Lab(kafka, tools[release], warehouse, topic)
+        plan = with_previous_throttles(plan, {})
+        return planned_lab(kafka, tools[release], folder / topic, plan, topic, approved=approved)
 
     yield make
     for topic in created:
