@@ -581,7 +581,10 @@ def gate_messages(change: Change, **figures: float) -> list[str]:
     tables = {
         "instance_brokers": [table_row("instance_brokers", **host_row) for host_row in hosts],
         "instance": [
-            table_row("instance", **{f.name: getattr(p, f.name) for f in fields(p)}) for p in case.partitions.values()
+            table_row(
+                "instance", **{f.name: getattr(p, f.name) for f in fields(p)} | {"isr": [*p.replicas], "elr": None}
+            )
+            for p in case.partitions.values()
         ],
         "documents": [
             {"path": file.path, "kind": file.kind, "wave": file.wave, "content": file.content}

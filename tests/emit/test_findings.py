@@ -156,7 +156,8 @@ IN_ORDER = (
     *("stops_writes", "rack_emptied", "newly_exposed", "unexplained", "under_replicated", "wave_too_long"),
     *("limited", "not_emptied", "rack_spread", "not_pinned", "not_resized"),
     *("left_for_disk", "log_dir_fills", "log_dir_over"),
-    *("pin", "replication_factor", "no_spare_replica", "topic_spread", "band", "leader_band", "topic_leader_spread"),
+    *("pin", "replication_factor", "no_spare_replica", "copied_for_sync", "topic_spread", "band", "leader_band"),
+    "topic_leader_spread",
     *("dir_band", "dirs_not_balanced"),
     *(
         "shard_failed",

@@ -20,7 +20,7 @@ FIELDS = {
     "log_dir_replica": "broker_id log_dir topic partition size_bytes offset_lag is_future",
     "config": "entity_type entity_name name value sensitive is_static",
     "capacity": "broker_id log_dir disk_bytes in_bytes_per_s out_bytes_per_s as_written doubt",
-    "metric": "metric topic partition broker_id observed_at value",
+    "metric": "metric topic partition broker_id observed_at value instance",
     "partition_load": "topic partition size_bytes in_bytes_per_s out_bytes_per_s",
     "consumer_group": "group protocol state assignor coordinator_id members epoch is_complete",
     "consumer_offset": "group topic partition current_offset end_offset lag member_id host client_id",

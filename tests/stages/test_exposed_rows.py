@@ -28,7 +28,8 @@ def partition(number: int, current: Sequence[int], proposed: Sequence[int] = (),
     row = {
         "topic": "t", "partition": number, "current_replicas": [*current],
         "proposed_replicas": [*(proposed or current)],
-        "controller_replicas": None, "adding_replicas": None, "isr": sorted(current), "elr": None, "leader": current[0],
+        "controller_replicas": None, "adding_replicas": None, "isr": sorted(current), "elr": None,
+        "observers": None, "leader": current[0],
         "min_insync_replicas": None, "allows_unclean_election": None, "in_bytes_per_s": 1, "out_bytes_per_s": 10,
         "size_bytes": 5, "wave": 1 if proposed else None,
     }  # fmt: skip

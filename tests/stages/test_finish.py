@@ -1,6 +1,7 @@
 """What the last step of solve finds, without Spark."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,21 @@ from tests.stages.test_solve import rows_of
 
 
 def found_in(
-    rows: dict[str, list[dict[str, Any]]], policy: Policy, *, factor_patterns: tuple[str, ...] = ()
+    rows: dict[str, list[dict[str, Any]]],
+    policy: Policy,
+    *,
+    factor_patterns: tuple[str, ...] = (),
+    current: Mapping[int, list[int]] | None = None,
 ) -> pd.DataFrame:
-    """What is findings in a cluster that nothing moves in, and where no band is narrow, under the policy as solve sees
-    it."""
+    """The findings of a cluster where no band is narrow, under the policy as solve sees it; only ``current`` moves."""
     brokers = to_brokers(pd.DataFrame(rows["instance_brokers"]))
     factors = tuple(TopicFactor(topics=topics, factor=3) for topics in factor_patterns)
     loads, free = np.zeros((24, 3)), Bands(("replicas", "disk", "in"), np.zeros((24, 3)), np.full((24, 3), np.inf))
     solved = solved_cluster(brokers, free, loads, loads, cluster_policy=ClusterPolicy(replication_factors=factors))
     partitions = pd.DataFrame(rows["instance"])
     visible = declared_part(Settings(policy=policy), DECLARED["solve"].settings)
-    return finish_cluster(partitions.assign(current=partitions["replicas"]), solved, visible.policy)["findings"]
+    lists = [(current or {}).get(number, replicas) for number, replicas in enumerate(partitions["replicas"])]
+    return finish_cluster(partitions.assign(current=lists), solved, visible.policy)["findings"]
 
 
 NOT_FREE = {
@@ -40,6 +45,7 @@ NOT_FREE = {
         "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again"
     ),
     "leaderless": "start a broker that holds a replica, then plan again",
+    "failed_directory": "repair the disk and start the broker again, or delete the topic; then plan again",
     "no_in_sync_replica": "start a broker that holds a replica, then plan again",
     "on_fenced_broker": "start that broker, or drain it",
     "own_placement_rule": (
@@ -50,8 +56,9 @@ NOT_FREE = {
 REFUSED_FACTOR = {
     "too_few_brokers": "request fewer replicas, or let more brokers accept replicas",
     "under_min_in_sync": "request more replicas, or lower min.insync.replicas first",
+    "out_of_sync": "wait until the replica is in sync, or drain its broker; then plan again",
 }
-TOLD_ELSEWHERE = ("pin_too_small", "only")
+TOLD_ELSEWHERE = ("pin_too_small", "only", "out_of_sync")
 
 
 @pytest.mark.parametrize(("cause", "remedy"), NOT_FREE.items())
@@ -99,6 +106,35 @@ def test_what_other_findings_tell_is_not_told_twice(cause: str) -> None:
     rows = rows_of("a", seed=1)
     rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": cause, "fixed_reason": "words"}
     assert "not_free" not in found_in(rows, Policy())["rule"].tolist()
+
+
+def test_brokers_with_replicas_out_of_sync_have_one_finding_each() -> None:
+    """Each with the number of partitions that wait for it, whatever else their lists hold."""
+    rows, stuck = rows_of("a", seed=1), {0: 1, 1: 1, 2: 0}
+    for number, slot in stuck.items():
+        row = rows["instance"][number]
+        row |= {"replicas": [101, 102, 103], "log_dirs": ["any"] * 3, "replication_factor": 3, "leader": 103}
+        row |= {"isr": [b for b in (101, 102, 103) if b != 101 + slot]}
+        row |= {"mobility": "order_only", "fixed_cause": "out_of_sync", "fixed_reason": "words"}
+    findings = found_in(rows, Policy())
+    shown = findings[findings["rule"] == "not_free"]
+    assert shown[["subject", "cause", "amount", "partition"]].to_numpy().tolist() == [
+        ["broker 101", Cause.OUT_OF_SYNC, 1, None],
+        ["broker 102", Cause.OUT_OF_SYNC, 2, None],
+    ]
+    assert all("the version is unknown" in detail for detail in shown["detail"])
+
+
+def test_copies_because_of_replicas_out_of_sync_are_named() -> None:
+    """A shorter list loses the replica out of sync; the one on the drained broker is copied, and could have gone."""
+    rows = rows_of("a", seed=1)
+    row = rows["instance"][0]
+    row |= {"replicas": [101, 102, 103], "log_dirs": ["any"] * 3, "replication_factor": 2, "leader": 101}
+    row |= {"isr": [101, 102], "size_bytes": 70}
+    findings = found_in(rows, Policy(), current={0: [101, 104]})
+    shown = findings[findings["code"] == FindingCode.COPIED_FOR_SYNC]
+    assert shown[["subject", "amount"]].to_numpy().tolist() == [["1 partition", 1]]
+    assert "(brokers 103)" in shown["detail"].iloc[0] and "70 B" in shown["detail"].iloc[0]
 
 
 @pytest.mark.parametrize(("cause", "remedy"), REFUSED_FACTOR.items())
