@@ -60,7 +60,7 @@ def planned(now: Observed, release: str, policy: Mapping[str, Any], *, knows_isr
     isr = sorted(in_sync if knows_isr else replicas)
     rows = [small_run.partition(*KEY, replicas, leader=now.leaders[KEY], isr=isr)]
     hosts = [small_run.broker(number, rack) for number, rack in RACKS.items()]
-    facts = small_run.make_facts(hosts, rows, cluster={"kafka_version": release}, policy=BANDS | policy)
+    facts = small_run.make_facts(hosts, rows, cluster={"kafka_version": release}, policy={**BANDS, **policy})
     instance, brokers = instance_of(facts.partitions, facts.brokers, facts.settings, facts.cluster_id)
     (row,) = records(plan_in_memory(instance, brokers.assign(run_id="r"), facts.settings).tables["compared"])
     return [int(broker) for broker in row["proposed_replicas"]]
@@ -96,7 +96,7 @@ def check(four: Four, kafka: Cluster, release: str, before: list[int], **policy:
             ended = lab.run()
         assert (ended.code, ended.err) == (0, ""), ended
         now = lab.now()
-        assert (now.replicas[KEY], now.in_sync[KEY]) == (tuple(after), set(after))
+        assert (now.replicas[KEY], now.in_sync[KEY]) == (tuple(after), frozenset(after))
         assert (now.in_flight, now.throttles) == ({}, THROTTLES)
     return unaware, after
 
