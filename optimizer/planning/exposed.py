@@ -22,7 +22,7 @@ UNKNOWN_MIN_ISR = 1  # Kafka's default of min.insync.replicas
 NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_broker", "some_rack"
 # Columns that ``exposure_rows`` reads, besides those that name the cluster and the run.
 COLUMNS = (
-    *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas", "adding_replicas"),
+    *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas"),
     *("isr", "elr", "observers", "leader"),
     *("min_insync_replicas", "allows_unclean_election", "size_bytes", "in_bytes_per_s", "out_bytes_per_s", "wave"),
 )
@@ -177,21 +177,23 @@ def _under_replicated(
 ) -> Iterator[Finding]:
     """Partitions that lack in-sync replicas: those whose replica out of sync stays, then those from which it leaves.
 
-    ``execution.health.signs`` counts the same on the live cluster: a replica that is being added may be out of sync, as
-    may an observer.
+    Observers may be out of sync, and partitions in flight have a finding of their own.
     """
     lists, leaderless = exposed.replicas, exposed.leader < 0
-    adding = _members(lists, rows["adding_replicas"], brokers.ids) | _members(lists, rows["observers"], brokers.ids)
-    out = (lists >= 0) & (leaderless[:, None] | ~exposed.in_sync) & ~adding
+    counts = (lists >= 0) & ~_members(lists, rows["observers"], brokers.ids)
+    counts &= rows["controller_replicas"].isna().to_numpy(dtype=bool)[:, None]
+    out = counts & (leaderless[:, None] | ~exposed.in_sync)
     stays = out & same_slots(lists, exposed.target).any(axis=2)
     is_left = np.asarray(stays.any(axis=1))
     for when, of, is_counted in (("both", stays, is_left), ("before", out, out.any(axis=1) & ~is_left)):
         held = np.bincount(lists[of & np.asarray(is_counted)[:, None]], minlength=len(brokers))
-        counts = {int(brokers.ids[b]): int(held[b]) for b in np.flatnonzero(held)}
-        if counts:
+        by_broker = {int(brokers.ids[b]): int(held[b]) for b in np.flatnonzero(held)}
+        if by_broker:
             facts = {
-                "brokers": [broker for broker in counts if broker not in troubles],
-                "troubles": [(broker, counts[broker], text) for broker, text in troubles.items() if broker in counts],
+                "brokers": [broker for broker in by_broker if broker not in troubles],
+                "troubles": [
+                    (broker, by_broker[broker], text) for broker, text in troubles.items() if broker in by_broker
+                ],
                 "leaderless": int((is_counted & leaderless).sum()),
             }
             amount = int(is_counted.sum())

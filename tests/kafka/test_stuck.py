@@ -44,9 +44,11 @@ def stuck(kafka: Cluster, replicas: list[int]) -> Iterator[None]:
     assert process is not None
     # A broker that starts may fetch before it knows its throttles, so this one is only stopped for a while.
     process.send_signal(signal.SIGSTOP)
-    until(lambda: STUCK not in topics.observe(kafka).alive)
-    topics.fill(kafka, TOPIC, {0: MB})
-    process.send_signal(signal.SIGCONT)
+    try:
+        until(lambda: STUCK not in topics.observe(kafka).alive)
+        topics.fill(kafka, TOPIC, {0: MB})
+    finally:
+        process.send_signal(signal.SIGCONT)
     until(lambda: STUCK in topics.observe(kafka).alive and topics.observe(kafka).throttles == THROTTLES)
     yield
     with KafkaAdmin({"bootstrap_servers": kafka.bootstrap}) as admin:

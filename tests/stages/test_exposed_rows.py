@@ -156,7 +156,7 @@ OUT = {"isr": [11]}
         (partition(1, [11, 12, 13], [11, 13, 14], **OUT), {}, ("both", "broker 13")),
         (partition(1, [11, 12], [11], **OUT), {}, ("before", "broker 12")),
         (partition(1, [11, 14], isr=[11, 12], **FLIGHT), {}, None),
-        (partition(1, [11, 14], isr=[11], **FLIGHT), {}, ("both", "broker 12")),
+        (partition(1, [11, 14], isr=[11], **FLIGHT), {}, None),
         (
             partition(1, [11, 12], **OUT),
             {"closed_reason": FAILED},
