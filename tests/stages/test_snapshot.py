@@ -53,10 +53,10 @@ def replicas(topic: str, number: int, brokers: list[int], **more: Any) -> list[d
 def silver(spark: SparkSession) -> Frames:
     """Six brokers and a partition of every sort."""
     placed = [
-        *replicas("orders", 0, [3, 1, 2], isr=[2, 3], observers=[2, 1], log_dir="/d"),
+        *replicas("orders", 0, [3, 1, 2], log_dir="/d"),
         *replicas("orders", 1, [4, 9, 1], leader=[1], adding=[4], removing=[1]),
         *replicas("orders", 2, [9], leader=[], isr=[]),
-        *replicas("orders", 3, [2, 1], isr=[]),
+        *replicas("orders", 3, [2, 1], isr=[], observers=[2, 1]),
         *replicas("orders.keep", 0, [1, 2], observers=[]),
         *replicas("my.orders", 0, [1, 2]),
     ]
@@ -106,10 +106,10 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
         ("orders.keep", 0): Cause.TOPIC_EXCLUDED,
     }
     first = instance["orders", 0]
-    assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [2, 3], ["/d"] * 3, 3)
+    assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [1, 2, 3], ["/d"] * 3, 3)
     assert (instance["orders", 1].leader, list(instance["orders", 3].log_dirs)) == (1, ["any", "any"])
     observers = {key: row.observers for key, row in instance.items() if row.observers is not None}
-    assert observers == {("orders", 0): [1, 2], ("orders.keep", 0): []}
+    assert observers == {("orders", 3): [1, 2], ("orders.keep", 0): []}
     assert (first.size_bytes, first.in_bytes_per_s, first.out_bytes_per_s) == (7, 1, 2)
 
 
