@@ -106,7 +106,12 @@ def test_partitions_keep_their_order_and_say_why_they_are_fixed(spark: SparkSess
         ("orders.keep", 0): Cause.TOPIC_EXCLUDED,
     }
     first = instance["orders", 0]
-    assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (3, [1, 2, 3], ["/d"] * 3, 3)
+    assert (first.leader, list(first.isr), list(first.log_dirs), first.replication_factor) == (
+        3,
+        [1, 2, 3],
+        ["/d"] * 3,
+        3,
+    )
     assert (instance["orders", 1].leader, list(instance["orders", 3].log_dirs)) == (1, ["any", "any"])
     observers = {key: row.observers for key, row in instance.items() if row.observers is not None}
     assert observers == {("orders", 3): [1, 2], ("orders.keep", 0): []}
