@@ -1,5 +1,6 @@
 """A test that takes too long for the daily tier fails, unless it is marked; the daily tier says what it left out."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from setup.paths import HOME
-from tests import tiers
+from tests import durations, tiers
 
 CONFTEST = """
 import pytest
@@ -17,7 +18,7 @@ from tests import tiers
 from tests.examples import DAILY
 from hypothesis import settings
 
-tiers.MOST_SECONDS, tiers.MOST_SHARED_SECONDS = 0.3, 0.8
+tiers.MOST_SECONDS, tiers.MOST_SHARED_SECONDS, tiers.DEAREST = 0.3, 0.8, 5
 settings.register_profile(DAILY)
 
 def pytest_configure(config):
@@ -97,6 +98,11 @@ def test_a_test_over_the_limit_fails(tmp_path: Path) -> None:
     assert "of CPU time, the limit without the mark is 0.3 s: make it faster, or mark the test all_only" in printed
     assert "./run-tests.sh --all" in tiers.ANNOUNCEMENT
     assert printed.splitlines()[-2] == tiers.ANNOUNCEMENT
+    rows = {row["name"]: row for row in json.loads((tmp_path / durations.FILE).read_text(encoding="utf-8"))}
+    cost = {name.partition("::")[2]: row["cpu_seconds"] for name, row in rows.items()}
+    assert (cost["[session]"] >= 1, 0.4 < cost["[short]"] < 1, cost["test_quick"] < 0.2) == (True, True, True)
+    assert (cost["test_sets_up"] > 0.4, rows["test_a.py::test_waits"]["seconds"] > 0.4) == (True, True)
+    assert "dearest tests" in printed
     assert printed.splitlines()[-1].startswith("====")
 
 
@@ -123,16 +129,16 @@ def test_those_that_may_take_longer_are_there() -> None:
 
 def test_descendants_are_found() -> None:
     """Children of children count, those of others do not."""
-    assert tiers.descendants(2, {1: 0, 2: 1, 3: 2, 4: 3, 5: 1, 6: 5}) == {2, 3, 4}
+    assert durations.descendants(2, {1: 0, 2: 1, 3: 2, 4: 3, 5: 1, 6: 5}) == {2, 3, 4}
 
 
 def test_a_living_child_counts() -> None:
     """Spark's JVM and its workers are such: they do not end with a test."""
-    began = tiers.cpu_seconds()
+    began = durations.cpu_seconds()
     with subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) as child:
         time.sleep(0.5)
         until = time.monotonic() + 60
-        while tiers.cpu_seconds() - began < 0.3 and time.monotonic() < until:
+        while durations.cpu_seconds() - began < 0.3 and time.monotonic() < until:
             time.sleep(0.1)
         child.kill()
     assert time.monotonic() < until
@@ -141,6 +147,6 @@ def test_a_living_child_counts() -> None:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux has /proc")
 def test_an_ended_child_counts() -> None:
     """Its time is its parent's from then on."""
-    began = tiers.cpu_seconds()
+    began = durations.cpu_seconds()
     subprocess.run([sys.executable, "-S", "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
-    assert tiers.cpu_seconds() - began > 0.2
+    assert durations.cpu_seconds() - began > 0.2

@@ -3,13 +3,13 @@
 A test without the mark fails in the daily tier if it takes over ten seconds, so that the tier stays short.
 """
 
-import os
 from collections.abc import Generator, Mapping
 from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test
 
+from tests.durations import DEAREST, FILE, Duration, Watch, duration, lines, store
 from tests.examples import is_daily
 
 ALL_ONLY = "all_only"
@@ -36,38 +36,6 @@ ANNOUNCEMENT = (
     f"daily tier: no test marked {ALL_ONLY}, a third of the examples of properties that plan whole clusters; "
     "./run-tests.sh --all runs everything"
 )
-_CPU = slice(
-    11, 15
-)  # fields of /proc/PID/stat after the name: user and system time of a process and of its ended children
-
-
-def cpu_seconds() -> float:
-    """CPU time so far of this process and its descendants.
-
-    Without /proc (macOS) children count only after they have ended.
-    """
-    ticks, parents = {}, {}
-    for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:  # the process has ended
-            continue
-        ticks[int(pid)], parents[int(pid)] = sum(map(int, fields[_CPU])), int(fields[1])
-    if not ticks:
-        return sum(os.times()[:4])
-    pids = descendants(os.getpid(), parents)
-    return sum(ticks[pid] for pid in pids) / os.sysconf("SC_CLK_TCK")
-
-
-def descendants(pid: int, parents: Mapping[int, int]) -> set[int]:
-    """A process and its descendants, from the parent of each process."""
-    result: set[int] = set()
-    newest = {pid}
-    while newest:
-        result |= newest
-        newest = {child for child, parent in parents.items() if parent in newest} - result
-    return result
 
 
 def may_be_long(item: pytest.Item) -> bool:
@@ -82,38 +50,44 @@ def most_seconds(item: pytest.Item) -> float:
 
 
 class Tiers:
-    """Fails tests that take too long for their tier, and reports which tier ran."""
+    """Fails tests that take too long for their tier, measures every test, and reports which tier ran."""
 
     def __init__(self) -> None:
         self._item: pytest.Item | None = None
-        self._began = 0.0
+        self._watch = Watch()
+        self._durations: list[Duration] = []
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Start the time; it includes fixtures that only this test uses."""
-        self._item, self._began = item, cpu_seconds()
-        return (yield)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Measure a test with the fixtures that only it uses."""
+        self._item = item
+        self._watch.begin()
+        result = yield
+        self._durations.append(duration(item.nodeid, item, *self._watch.end()))
+        return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, Any, Any]:
         """Shared fixtures do not count for a test; fixtures of the whole session have no limit."""
         if fixturedef.scope == "function":
             return (yield)
-        began = cpu_seconds()
-        result = yield
-        spent = cpu_seconds() - began
-        self._began += spent
+        self._watch.begin()
+        try:
+            result = yield
+        finally:
+            spent = self._watch.end()
+            name = f"{fixturedef.baseid or 'tests'}::[{fixturedef.argname}]"
+            self._durations.append(duration(name, self._item, *spent))
         if fixturedef.scope != "session":
-            self._check(
-                f"setting up {fixturedef.argname}", spent, MOST_SHARED_SECONDS * (1 if is_daily() else OUTSIDE_DAILY)
-            )
+            most = MOST_SHARED_SECONDS * (1 if is_daily() else OUTSIDE_DAILY)
+            self._check(f"setting up {fixturedef.argname}", spent[1], most)
         return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Fail a test that passed but took too long."""
         result = yield
-        self._check("it", cpu_seconds() - self._began, most_seconds(item))
+        self._check("it", self._watch.own()[1], most_seconds(item))
         return result
 
     def _check(self, name: str, spent: float, most: float) -> None:
@@ -124,10 +98,28 @@ class Tiers:
                 pytrace=False,
             )
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """A process of xdist hands its durations to the one that reports."""
+        result = yield
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["durations"] = list(map(list, self._durations))
+        return result
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take the durations of a process of xdist that has ended."""
+        rows = getattr(node, "workeroutput", {}).get("durations", ())
+        self._durations += [Duration(*row) for row in rows]
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, Any, Any]:
-        """Write a line after the summary, before pytest's last line."""
+        """Store and print the durations of more than a few tests, and name the tier, before pytest's last line."""
         result = yield
+        if len(self._durations) > DEAREST:
+            store(self._durations, terminalreporter.config.rootpath / FILE)
+            for line in lines(self._durations):
+                terminalreporter.write_line(line)
         if is_daily():
             terminalreporter.write_line(ANNOUNCEMENT)
         return result
