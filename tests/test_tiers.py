@@ -77,8 +77,6 @@ def failed(folder: Path, *options: str) -> tuple[set[str], str]:
         "-m",
         "pytest",
         "-p",
-        "no:xdist",
-        "-p",
         "no:cacheprovider",
         "-rfE",
         *options,
@@ -117,6 +115,14 @@ def test_outside_of_the_daily_tier_three_times_as_much_is_allowed(tmp_path: Path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[__name__], "TESTS", works)
         assert failed(tmp_path / "more")[0] == {"test_works"}
+
+
+def test_processes_hand_their_durations_over(tmp_path: Path) -> None:
+    """With xdist the file has the tests of all processes, each with its process."""
+    failed(tmp_path, "-n", "2", "-m", "not all_only")
+    rows = json.loads((tmp_path / durations.FILE).read_text(encoding="utf-8"))
+    assert {row["worker"] for row in rows} == {"gw0", "gw1"}
+    assert {"test_quick", "test_works"} <= {row["name"].partition("::")[2] for row in rows}
 
 
 def test_those_that_may_take_longer_are_there() -> None:

@@ -98,13 +98,10 @@ class Tiers:
                 pytrace=False,
             )
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, Any]:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A process of xdist hands its durations to the one that reports."""
-        result = yield
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput["durations"] = list(map(list, self._durations))
-        return result
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
