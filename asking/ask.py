@@ -20,11 +20,11 @@ from asking.question import VERBS, Question, question_of, with_racks
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
 from asking.sections import Document, Dots, Drawing, Section, page, text_lines
-from execution.tables import Warehouse
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
 from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.units import plural
+from stored.tables import Warehouse
 
 _LISTED = ("moves", "findings", "wave_findings")  # tables of an answer whose rows are in its JSON
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from asking.options import add_commands
 from execution.command import print_lines, run_command
 from execution.options import parser_of
-from execution.tables import Warehouse
 from optimizer.errors import ConfigError
 from optimizer.settings import Settings
+from stored.tables import Warehouse
 
 
 def run(options: argparse.Namespace, settings: Settings) -> None:

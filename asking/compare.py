@@ -10,8 +10,8 @@ from asking.comparison_json import content
 from asking.comparison_words import answer
 from asking.run_rows import read_run
 from asking.sections import page, text_lines
-from execution.tables import Warehouse
 from optimizer.errors import ConfigError
+from stored.tables import Warehouse
 
 
 def compare_runs(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """What a finished run knows about one cluster: the facts that a question may change, and the run's own answer."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,8 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from execution.planned import Refused, check_planned, last_verdicts, unknown_name, verdicts_by_cluster
-from execution.tables import Warehouse
 from optimizer.configuration import build, merge
 from optimizer.errors import ConfigError, StageError
 from optimizer.planning.policy import brokers as broker_rules
@@ -19,11 +16,13 @@ from optimizer.settings import Settings
 from optimizer.shipped import defaults
 from schemas.planning import INSTANCE
 from schemas.verdicts import WITH_PLAN
+from stored.runs import StoredRun, StoredRuns
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 
 _SET_BY_RULES = (*partition_rules.DECIDED, *topic_mosts.COLUMNS)
 _FACTS = tuple(name for name in INSTANCE.names if name not in _SET_BY_RULES)
 _CAPACITIES = ("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s")
-_ANSWERED = ("plan_summary", "waves", "broker_balance", "exposure")
 
 
 @dataclass(frozen=True)
@@ -63,20 +62,6 @@ class RunFacts:
         return build(self.content)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of one cluster and run."""
-
-    warehouse: Warehouse
-    cluster_id: str
-    run_id: str
-
-    def frame(self, table: str, *columns: str) -> pd.DataFrame:
-        """Columns of a table, all by default; whole numbers stay exact where values are missing."""
-        rows = self.warehouse.table(table, columns=columns, cluster_id=self.cluster_id, run_id=self.run_id)
-        return rows.to_pandas(integer_object_nulls=True)
-
-
 def last_run(warehouse: Warehouse, cluster_id: str) -> str:
     """The run whose plan for this cluster was stored last.
 
@@ -85,17 +70,13 @@ def last_run(warehouse: Warehouse, cluster_id: str) -> str:
     StageError
         When no run has planned the cluster.
     """
-    verdicts = last_verdicts(warehouse.required_rows("verdicts"))
-    clusters = {row["cluster_id"] for row in verdicts}
-    if cluster_id not in clusters:
-        raise unknown_name(warehouse.path, "cluster", cluster_id, clusters, "./ballast show lists the runs of all")
-    planned = {row["run_id"] for row in verdicts if row["cluster_id"] == cluster_id and row["verdict"] in WITH_PLAN}
-    times = warehouse.written_at("verdicts", (row["run_id"] for row in verdicts))
-    timed = sorted((times[run_id], run_id) for run_id in planned if run_id in times)
+    stored = StoredRuns(warehouse, cluster_id=cluster_id)
+    planned = [run_id for (run_id, _), row in stored.verdicts.items() if row["verdict"] in WITH_PLAN]
+    timed = [run_id for run_id in planned if run_id in stored.verdict_times]
     if not timed and len(planned) != 1:
         remedy = f"./ballast show --cluster {cluster_id} lists them; name one with --run-id ID"
         raise StageError(f"{warehouse.path} does not show which run of {cluster_id!r} planned last; {remedy}")
-    return timed[-1][1] if timed else planned.pop()
+    return max(timed, key=lambda run_id: (stored.verdict_times[run_id], run_id)) if timed else planned[0]
 
 
 def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
@@ -108,40 +89,28 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
     Refused
         When the run has no plan for the cluster, or when an earlier release made it.
     """
-    verdict = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
-    check_planned(verdict, reason=verdict["reason"])
-    rows = _Rows(warehouse, cluster_id, run_id)
-    topics, instance = rows.frame("topics", "topic", "configs"), rows.frame("instance")
-    for name, frame in {"instance": instance, "topics": topics}.items():
-        _check_rows(frame, name, cluster_id, run_id)
+    stored = StoredRun(warehouse, run_id, cluster_id).planned()
+    instance, topics = stored.required_frame("instance"), stored.required_frame("topics", "topic", "configs")
     _check_release(instance, run_id)
     partitions = instance[list(_FACTS)].merge(topics, on="topic", how="left", validate="many_to_one")
-    captured = rows.frame("sources", "captured_at")["captured_at"].dropna()
     return RunFacts(
         cluster_id=cluster_id,
         run_id=run_id,
-        content=_content(warehouse, cluster_id, run_id),
+        content=_content(stored),
         partitions=partitions.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True),
-        brokers=_brokers(rows),
-        captured_at=captured.min().to_pydatetime() if len(captured) else None,
-        solve_seconds=float(rows.frame("shard_results", "cpu_seconds")["cpu_seconds"].sum()),
-        consumer_groups=warehouse.rows("consumer_groups", cluster_id=cluster_id, run_id=run_id),
-        consumer_members=warehouse.rows("consumer_members", cluster_id=cluster_id, run_id=run_id),
+        brokers=_brokers(stored),
+        captured_at=next(iter(stored.captured_at), None),
+        solve_seconds=float(stored.frame("shard_results", "cpu_seconds")["cpu_seconds"].sum()),
+        consumer_groups=stored.rows("consumer_groups"),
+        consumer_members=stored.rows("consumer_members"),
     )
 
 
 def stored_answer(warehouse: Warehouse, facts: RunFacts) -> dict[str, pd.DataFrame]:
     """The tables of the run's own plan that the figures of an answer come from."""
-    rows = _Rows(warehouse, facts.cluster_id, facts.run_id)
-    tables = {name: rows.frame(name) for name in _ANSWERED}
-    for name in ("plan_summary", "broker_balance"):
-        _check_rows(tables[name], name, facts.cluster_id, facts.run_id)
-    return tables
-
-
-def _check_rows(frame: pd.DataFrame, table: str, cluster_id: str, run_id: str) -> None:
-    if frame.empty:
-        raise Refused(f"run {run_id!r} has no rows of {cluster_id!r} in table {table} any more: plan again")
+    stored = StoredRun(warehouse, facts.run_id, facts.cluster_id)
+    tables = {name: stored.required_frame(name) for name in ("plan_summary", "broker_balance")}
+    return tables | {name: stored.frame(name) for name in ("waves", "exposure")}
 
 
 def _check_release(instance: pd.DataFrame, run_id: str) -> None:
@@ -152,23 +121,23 @@ def _check_release(instance: pd.DataFrame, run_id: str) -> None:
         raise Refused(f"run {run_id!r} is of an early release, which did not store all facts: plan again")
 
 
-def _content(warehouse: Warehouse, cluster_id: str, run_id: str) -> dict[str, Any]:
-    rows = [row for row in warehouse.rows("runs", run_id=run_id) if row["stage"] == "solve"]
-    if not rows:
-        raise Refused(f"table runs has no stage solve of run {run_id!r}: plan again")
-    content = merge(defaults(), json.loads(rows[-1]["config_json"]))
-    clusters = [{**table, "input": "/"} for table in content["clusters"] if table["id"] == cluster_id]
+def _content(stored: StoredRun) -> dict[str, Any]:
+    settings = stored.settings
+    if settings is None:
+        raise Refused(f"table runs has no stage solve of run {stored.run_id!r}: plan again")
+    content = merge(defaults(), settings)
+    clusters = [{**table, "input": "/"} for table in content["clusters"] if table["id"] == stored.cluster_id]
     if not clusters:
-        raise ConfigError(f"the settings of run {run_id!r} do not name cluster {cluster_id!r}: plan again")
+        raise ConfigError(
+            f"the settings of run {stored.run_id!r} do not name cluster {stored.cluster_id!r}: plan again"
+        )
     return {**content, "clusters": clusters}
 
 
-def _brokers(rows: _Rows) -> pd.DataFrame:
+def _brokers(stored: StoredRun) -> pd.DataFrame:
     columns = [name for name in broker_rules.FACTS if name != "holds"]
-    dirs = rows.frame("instance_brokers", "broker_id", "log_dirs")
-    facts, replicas = rows.frame("brokers", *columns, *_CAPACITIES), rows.frame("replicas", "broker_id")
-    for name, frame in {"brokers": facts, "replicas": replicas}.items():
-        _check_rows(frame, name, rows.cluster_id, rows.run_id)
+    facts = stored.required_frame("brokers", *columns, *_CAPACITIES)
+    holding = stored.required_frame("replicas", "broker_id")["broker_id"].unique()
+    dirs = stored.frame("instance_brokers", "broker_id", "log_dirs")
     brokers = facts.merge(dirs, on="broker_id", how="left", validate="1:1")
-    holding = replicas["broker_id"].unique()
     return brokers.assign(holds=brokers["broker_id"].isin(holding)).sort_values("broker_id").reset_index(drop=True)

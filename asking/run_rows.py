@@ -1,6 +1,5 @@
 """Reads the rows of one cluster in a finished run; where they were deleted, from the version that the run recorded."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from execution import claims
-from execution.planned import check_planned, verdicts_by_cluster
-from execution.tables import VersionGone, Warehouse
-from optimizer.declared import WRITERS
+from stored.runs import StoredRun
+from stored.tables import VersionGone, Warehouse
 
 # The columns that a comparison needs, by table.
 COLUMNS: Mapping[str, Sequence[str]] = {
@@ -82,67 +80,41 @@ def read_run(warehouse: Warehouse, run_id: str, cluster_id: str) -> RunRows:
     Refused
         When the cluster has no plan.
     """
-    verdict = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
-    check_planned(verdict, reason=verdict["reason"])
-    records = {row["stage"]: row for row in warehouse.rows("runs", run_id=run_id)}
-    reader = _Reader(warehouse, run_id, cluster_id, records)
-    tables = {name: reader.read(name, columns) for name, columns in COLUMNS.items()}
-    solve = records.get("solve")
-    seconds = claims.copy_seconds(claims.events(warehouse, run_id=run_id, cluster_id=cluster_id))
+    stored = StoredRun(warehouse, run_id, cluster_id).planned()
+    notes: list[str] = []
+    tables = {name: _read(stored, name, columns, notes) for name, columns in COLUMNS.items()}
+    solve = stored.records.get("solve")
+    seconds = claims.copy_seconds(claims.events(warehouse, **stored.key))
     return RunRows(
         run_id,
-        verdict["verdict"],
+        stored.verdict["verdict"],
         {name: frame for name, frame in tables.items() if frame is not None},
-        json.loads(solve["config_json"]) if solve else None,
+        stored.settings,
         solve["code_version"] if solve else None,
         {wave: measured for (_, _, wave), measured in seconds.items()},
-        tuple(reader.notes),
+        tuple(notes),
     )
 
 
-class _Reader:
-    """Reads tables of one run and cluster, and notes those that are not in the newest version."""
-
-    def __init__(
-        self, warehouse: Warehouse, run_id: str, cluster_id: str, records: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        self._warehouse, self._run_id, self._cluster_id, self._records = warehouse, run_id, cluster_id, records
-        self.notes: list[str] = []
-
-    def read(self, table: str, columns: Sequence[str]) -> pd.DataFrame | None:
-        """The rows; None if they are gone."""
-        rows = self._select(table, columns, None)
-        if len(rows) or self._is_complete(table, None):
-            return frame_of(rows)
-        version = self._recorded(table, "writes")
-        deleted = f"run {self._run_id}: the rows of table {table} were deleted"
-        if version is None:
-            self.notes.append(f"{deleted}, and table runs does not say from which version to read them")
-            return None
-        try:
-            rows = self._select(table, columns, version)
-            if len(rows) or self._is_complete(table, version):
-                self.notes.append(f"{deleted}; they come from version {version}, which the run recorded")
-                return frame_of(rows)
-        except VersionGone:
-            pass
-        self.notes.append(f"{deleted}, and version {version}, which the run recorded, is gone too")
+def _read(stored: StoredRun, table: str, columns: Sequence[str], notes: list[str]) -> pd.DataFrame | None:
+    """The rows of a table; None if they are gone. Adds a note if the newest version does not have them."""
+    rows = stored.table(table, *columns)
+    if len(rows) or stored.is_complete(table):
+        return frame_of(rows)
+    version = stored.recorded_version(table)
+    deleted = f"run {stored.run_id}: the rows of table {table} were deleted"
+    if version is None:
+        notes.append(f"{deleted}, and table runs does not say from which version to read them")
         return None
-
-    def _select(self, table: str, columns: Sequence[str], version: int | None) -> pa.Table:
-        key = {"run_id": self._run_id, "cluster_id": self._cluster_id}
-        return self._warehouse.table(table, columns=columns, version=version, **key)
-
-    def _is_complete(self, table: str, version: int | None) -> bool:
-        """Whether a version has as many rows of the run as the run wrote: then no row of the cluster is missing."""
-        fingerprint = self._recorded(table, "fingerprints")
-        rows = self._warehouse.table(table, columns=["cluster_id"], version=version, run_id=self._run_id)
-        return fingerprint is not None and int(fingerprint.partition(":")[0] or 0) == len(rows)
-
-    def _recorded(self, table: str, kind: str) -> Any:
-        """What the run recorded about a table; None if the record is gone."""
-        record = self._records.get(WRITERS[table])
-        return dict(record[kind]).get(table) if record else None
+    try:
+        rows = stored.table(table, *columns, version=version)
+        if len(rows) or stored.is_complete(table, version):
+            notes.append(f"{deleted}; they come from version {version}, which the run recorded")
+            return frame_of(rows)
+    except VersionGone:
+        pass
+    notes.append(f"{deleted}, and version {version}, which the run recorded, is gone too")
+    return None
 
 
 def frame_of(rows: pa.Table) -> pd.DataFrame:

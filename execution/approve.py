@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 from execution import claims
 from execution.in_charge import is_alive, on_other_host
-from execution.planned import Plan, Refused, describe_revocation, in_words, stored_decision
-from execution.tables import Warehouse
-from optimizer.units import human_bytes, human_time, listed, plural
+from execution.planned import Plan, describe_revocation, in_words
+from optimizer.units import human_time, listed, plural
+from stored.runs import StoredRun
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 
 
 def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str, max_hours: float | None = None) -> str:
@@ -79,14 +81,13 @@ def _next_time(plan: Plan) -> datetime:
 
 def _describe_approval(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:
     yield f"Approved by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256}"
-    waves = warehouse.rows("waves", cluster_id=plan.cluster_id, run_id=plan.run_id)
-    if waves:
-        copied = human_bytes(sum(row["moved_bytes"] for row in waves))
-        time = human_time(sum(row["estimated_seconds"] for row in waves))
-        yield f"It copies {copied} in {plural(len(waves), 'wave')}, about {time}."
+    stored = StoredRun(warehouse, plan.run_id, plan.cluster_id)
+    if stored.copied and stored.waves:
+        time = human_time(sum(row["estimated_seconds"] for row in stored.waves))
+        yield f"It copies {stored.copied.words()} in {plural(len(stored.waves), 'wave')}, about {time}."
     if unreached := [goal["name"] for goal in plan.manifest["goals"] if not goal["is_reached"]]:
         yield f"Not reached: {'; '.join(unreached)}."
-    decision = stored_decision(warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id)
+    decision = stored.decision
     for note in decision["notes"] if decision else ():
         yield f"{note['kind']}: {note['subject']} {note['text']}"
     if plan.valid_until and plan.valid_until < datetime.now(tz=UTC):

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from execution.planned import Plan, Refused, in_words
-from execution.tables import Overtaken, Warehouse
+from execution.planned import Plan, in_words
 from optimizer.units import agree
+from stored.tables import Overtaken, Warehouse
+from stored.verdicts import Refused
 
 HELD, THROTTLED, STARTING, EXECUTED, COPIED = "held", "throttled", "starting", "executed", "copied"
 CANCELLING, CANCELLED, REMOVING, RELEASED = "cancelling", "cancelled", "removing", "released"

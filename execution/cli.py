@@ -11,10 +11,10 @@ from execution.held import plan_to_end
 from execution.options import STEERING, add_commands, parser_of
 from execution.planned import load
 from execution.show import as_json, show
-from execution.tables import Warehouse
 from optimizer.errors import ConfigError
 from optimizer.setting_checks import check_servers
 from optimizer.settings import Settings
+from stored.tables import Warehouse
 
 
 def run(options: argparse.Namespace, settings: Settings) -> int:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from execution.admin import NO_ANSWER, Admin
 from execution.observed import Observed, Replica, Stored, TopicPartition
-from execution.planned import Plan, Refused
+from execution.planned import Plan
 from execution.preflight import partition_names
 from execution.wave import MoveState, Wave
 from optimizer.units import clause, human_bytes, plural
+from stored.verdicts import Refused
 
 _LISTED = 5  # replicas in a message; the rest is counted
 _PLAN_AGAIN, _ANY_DIR = "plan again", "or give --any-dir: then Kafka chooses the directory"

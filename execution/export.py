@@ -1,8 +1,6 @@
 """Writes the files of a finished run again, from its tables: the same bytes that the job wrote."""
 
 import hashlib
-import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from execution.planned import Refused, verdicts_by_cluster
-from execution.tables import Warehouse
 from optimizer import places
 from optimizer.emit.quality_rows import first_rows, in_order, page_of
 from optimizer.errors import ConfigError, StageError
@@ -20,6 +16,9 @@ from optimizer.folders import RUN_PAGE, quality_page, supersede, write_cluster, 
 from optimizer.locks import lock_run
 from optimizer.run_page import write_run_page
 from schemas.verdicts import WITH_PLAN
+from stored.runs import StoredRun, StoredRuns
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 
 _ROWS = 10_000  # rows of quarantine that are Python objects at a time: some MB
 
@@ -39,19 +38,26 @@ def export_run(warehouse: Warehouse, run_id: str, cluster_id: str | None, to: st
     ConfigError
         When the folder cannot be written.
     """
-    verdicts_by_cluster(warehouse, run_id, cluster_id)  # refuses an unknown cluster
-    verdicts = verdicts_by_cluster(warehouse, run_id)
+    chosen, whole_run = StoredRuns(warehouse, run_id, cluster_id), StoredRuns(warehouse, run_id)
+    chosen_runs = [*chosen]  # refuses an unknown cluster
     folder, lines = local_folder(to) / run_id, []
     with _locked(run_id, folder):
-        checked = quality_pages(warehouse, run_id, cluster_id)
-        for cluster in sorted(verdicts) if cluster_id is None else [cluster_id]:
-            row = verdicts[cluster]
-            documents = _documents(warehouse, run_id, cluster) if row["verdict"] in WITH_PLAN else []
+        checked = quality_pages(chosen)
+        for stored in chosen_runs:
+            cluster, verdict = stored.cluster_id, stored.verdict["verdict"]
+            documents = _documents(stored) if verdict in WITH_PLAN else []
             written = _write(folder, cluster, documents, checked.get(cluster))
-            lines.append(f"{cluster}: {row['verdict']}: {', '.join(map(str, written)) or 'no files'}")
-        with writing_to(folder):
-            write_run_page(folder, run_id, verdicts, decisions(warehouse, run_id))
+            lines.append(f"{cluster}: {verdict}: {', '.join(map(str, written)) or 'no files'}")
+        write_page_of_run(folder, whole_run)
     return [*lines, f"all clusters: {folder / RUN_PAGE}"]
+
+
+def write_page_of_run(folder: Path, stored: StoredRuns) -> None:
+    """Write the page about all clusters of a run into the run's folder."""
+    verdicts = {cluster: row for (_, cluster), row in stored.verdicts.items()}
+    decisions = {run.cluster_id: run.decision for run in stored}
+    with writing_to(folder):
+        write_run_page(folder, folder.name, verdicts, {cluster: d for cluster, d in decisions.items() if d})
 
 
 @contextmanager
@@ -99,16 +105,13 @@ def writing_to(path: Path) -> Iterator[None]:
         raise ConfigError(f"{path} can't be written ({cause}): {remedy}") from error
 
 
-def quality_pages(warehouse: Warehouse, run_id: str, cluster_id: str | None = None) -> dict[str, str]:
-    """The quality page of each cluster of a run that has results, or of one cluster."""
-    filters: dict[str, Any] = {"run_id": run_id} | ({} if cluster_id is None else {"cluster_id": cluster_id})
-    results = defaultdict(list)
-    for row in warehouse.rows("quality_results", **filters):
-        results[row["cluster_id"]].append(row)
-    quarantine = warehouse.table("quarantine", **filters) if results else None
+def quality_pages(stored: StoredRuns) -> dict[str, str]:
+    """The quality page of each cluster of a run that has results."""
+    results = stored.rows("quality_results")
+    quarantine = stored.table("quarantine") if results else None
     return {
         cluster: page_of(in_order(rows), first_rows(_rows_of(quarantine, cluster)), cluster_id=cluster, run_id=run_id)
-        for cluster, rows in sorted(results.items())
+        for (run_id, cluster), rows in sorted(results.items())
     }
 
 
@@ -117,20 +120,13 @@ def _rows_of(quarantine: pa.Table, cluster: str) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def decisions(warehouse: Warehouse, run_id: str) -> dict[str, dict[str, Any]]:
-    """Content of ``decision.json`` of each cluster of a run that has one."""
-    rows = warehouse.table("documents", columns=("cluster_id", "content"), run_id=run_id, kind="decision").to_pylist()
-    return {row["cluster_id"]: json.loads(row["content"]) for row in rows}
-
-
-def _documents(warehouse: Warehouse, run_id: str, cluster: str) -> list[tuple[str, str]]:
+def _documents(stored: StoredRun) -> list[tuple[str, str]]:
     """Path and content of each document of a plan, sorted by path."""
-    columns = ("path", "content", "sha256")
-    rows = warehouse.table("documents", columns=columns, run_id=run_id, cluster_id=cluster).sort_by("path").to_pylist()
+    rows = stored.table("documents", "path", "content", "sha256").sort_by("path").to_pylist()
     if not rows:
         raise StageError(
-            f"table documents in {warehouse.path} has no rows of run {run_id!r} and cluster {cluster!r}: they were "
-            "deleted after the run; the job emit with this --run-id writes them again"
+            f"table documents in {stored.warehouse.path} has no rows of run {stored.run_id!r} and cluster "
+            f"{stored.cluster_id!r}: they were deleted after the run; the job emit with this --run-id writes them again"
         )
     changed = [row["path"] for row in rows if hashlib.sha256(row["content"].encode()).hexdigest() != row["sha256"]]
     if changed:

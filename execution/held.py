@@ -5,11 +5,12 @@ from dataclasses import replace
 from execution import claims
 from execution.journal import entries_of, wave_of
 from execution.observed import Observed
-from execution.planned import NoManifest, Plan, Refused, load, unknown_name, verdicts_by_cluster, with_approvals
-from execution.tables import Warehouse
+from execution.planned import Plan, load, with_approvals
 from execution.throttles import after_removal
 from execution.wanted import history, own_rates
 from execution.wave import Wave
+from stored.tables import Warehouse
+from stored.verdicts import NoManifest, Refused, unknown_name, verdicts_by_cluster
 
 
 def with_own_rates(warehouse: Warehouse, plan: Plan, wave: Wave) -> Wave:

@@ -13,9 +13,9 @@ from pathlib import Path
 from execution import claims
 from execution.lock_files import path_of
 from execution.planned import Plan, in_words
-from execution.tables import Warehouse
 from optimizer import locks
 from optimizer.errors import BallastError
+from stored.tables import Warehouse
 
 # A look at the lock holds it for less than a millisecond.
 _TRIES, _PAUSE_SECONDS = 3, 0.2

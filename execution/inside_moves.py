@@ -6,11 +6,11 @@ from execution.admin import NO_ANSWER, Admin
 from execution.directories import in_words, refusals
 from execution.inside import RUNNING, Place
 from execution.observed import Observed, Replica, TopicPartition
-from execution.planned import Refused
 from execution.preflight import broker_names, missing_lines, partition_names
 from execution.wave import Wave
 from optimizer.errors import BallastError, bullets
 from optimizer.units import human_bytes
+from stored.verdicts import Refused
 
 _ROUNDS = 5  # of a cancel: each round cancels what the one before has started too late
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from execution.observed import TopicPartition
-from execution.planned import Refused
 from optimizer.errors import BallastError
 from optimizer.kafka.reassignment_json import format_reassignment
+from stored.verdicts import Refused
 
 REASSIGN = "kafka-reassign-partitions"
 

@@ -4,7 +4,7 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from execution.tables import Warehouse
+from stored.tables import Warehouse
 
 
 def path_of(warehouse: Warehouse, name: str) -> Path:

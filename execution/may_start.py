@@ -2,7 +2,7 @@
 
 from execution import claims
 from execution.planned import Plan
-from execution.tables import Warehouse
+from stored.tables import Warehouse
 
 
 def check_may_start(warehouse: Warehouse, plan: Plan, wave: int, max_hours: float | None) -> None:

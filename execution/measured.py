@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from execution import claims
 from execution.observed import Stored
 from execution.planned import Plan
-from execution.tables import Warehouse
 from execution.wave import Wave
+from stored.tables import Warehouse
 
 
 def measured(warehouse: Warehouse, plan: Plan, wave: Wave, stored: Callable[[Collection[int]], Stored]) -> str:

@@ -1,22 +1,15 @@
 """The facts of every run in a warehouse for the static site: what each night planned, and what was executed of it."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from execution import claims
 from execution.runs import ClusterStatus, Run, runs
-from execution.tables import Warehouse
 from optimizer.emit.site_pages import Imbalance, Night
-from schemas.verdicts import NOTHING_TO_DO, PLANNED, WITH_PLAN
+from schemas.verdicts import WITH_PLAN
+from stored.runs import Row, StoredRun, StoredRuns, copied
 
-Row = Mapping[str, Any]
-Key = tuple[str, str]  # run and cluster
 _DISK, _OUTSIDE = "disk_max_over_mean", "brokers_outside_bands"
-_WAVE_COLUMNS = ("cluster_id", "run_id", "wave", "moved_bytes", "estimated_seconds", "least_seconds", "most_seconds")
-_FIGURE_COLUMNS = ("cluster_id", "run_id", "figure", "before", "after")
 
 
 @dataclass(frozen=True)
@@ -27,17 +20,7 @@ class RunNights:
     nights: tuple[Night, ...]
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """Rows by run and cluster. ``figures`` has the value before and after the plan; ``done`` has executed waves."""
-
-    waves: Mapping[Key, list[Row]]
-    figures: Mapping[tuple[str, str, str], Imbalance]
-    done: set[claims.WaveKey]
-    copy_seconds: Mapping[claims.WaveKey, float | None]
-
-
-def nights(warehouse: Warehouse) -> list[RunNights]:
+def nights(stored: StoredRuns) -> list[RunNights]:
     """All runs, newest first.
 
     Raises
@@ -45,32 +28,36 @@ def nights(warehouse: Warehouse) -> list[RunNights]:
     StageError
         When the warehouse has no tables.
     """
-    all_runs = runs(warehouse)
-    facts = _facts(warehouse)
-    return [RunNights(run, tuple(map(partial(_night, run, facts), run.clusters))) for run in all_runs]
+    events = claims.events(stored.warehouse)
+    done, seconds = claims.waves_executed(events), claims.copy_seconds(events)
+    by_key = {(each.run_id, each.cluster_id): each for each in stored}
+    return [
+        RunNights(
+            run,
+            tuple(_night(run, status, by_key[run.run_id, status.cluster_id], done, seconds) for status in run.clusters),
+        )
+        for run in runs(stored)
+    ]
 
 
-def _facts(warehouse: Warehouse) -> _Facts:
-    waves = defaultdict(list)
-    for row in warehouse.table("waves", columns=_WAVE_COLUMNS).to_pylist():
-        waves[row["run_id"], row["cluster_id"]].append(row)
-    figures = {
-        (row["run_id"], row["cluster_id"], row["figure"]): Imbalance(row["before"], row["after"])
-        for name in (_DISK, _OUTSIDE)
-        for row in warehouse.table("plan_summary", columns=_FIGURE_COLUMNS, figure=name).to_pylist()
-    }
-    events = claims.events(warehouse)
-    return _Facts(waves, figures, claims.waves_executed(events), claims.copy_seconds(events))
+def _night(
+    run: Run,
+    status: ClusterStatus,
+    stored: StoredRun,
+    done: set[claims.WaveKey],
+    copy_seconds: dict[claims.WaveKey, float | None],
+) -> Night:
+    """One cluster in one run.
 
-
-def _night(run: Run, facts: _Facts, status: ClusterStatus) -> Night:
-    """One cluster in one run. Tables may have rows of a refused plan, which are no facts of the night."""
-    key = run.run_id, status.cluster_id
-    is_planned = status.verdict == PLANNED
-    waves = facts.waves.get(key, []) if is_planned else []
-    has_figures = status.verdict in WITH_PLAN
-    measured = [facts.copy_seconds.get((*key, int(row["wave"]))) for row in waves]
-    known = [seconds for seconds in measured if seconds is not None]
+    Parameters
+    ----------
+    done : set
+        Waves that were executed.
+    copy_seconds : mapping
+        Measured seconds of each wave.
+    """
+    waves = {(run.run_id, status.cluster_id, int(row["wave"])): row for row in stored.waves}
+    known = [seconds for key in waves if (seconds := copy_seconds.get(key)) is not None]
     return Night(
         run_id=run.run_id,
         at=run.verdict_at,
@@ -79,21 +66,25 @@ def _night(run: Run, facts: _Facts, status: ClusterStatus) -> Night:
         approved_by=status.approved_by,
         waves=status.waves,
         waves_executed=status.waves_executed,
-        planned_bytes=_sum_bytes(waves) if waves or status.verdict == NOTHING_TO_DO else None,
-        done_bytes=_sum_bytes(row for row in waves if (*key, int(row["wave"])) in facts.done),
-        disk=facts.figures.get((*key, _DISK)) if has_figures else None,
-        outside=facts.figures.get((*key, _OUTSIDE)) if has_figures else None,
-        predicted_seconds=_predicted(waves),
+        planned=stored.copied,
+        done=copied(row for key, row in waves.items() if key in done),
+        disk=_figure(stored, _DISK),
+        outside=_figure(stored, _OUTSIDE),
+        predicted_seconds=_predicted(stored.waves),
         measured_seconds=sum(known) if known else None,
         waves_measured=len(known),
     )
 
 
-def _sum_bytes(waves: Iterable[Row]) -> int:
-    return sum(int(row["moved_bytes"]) for row in waves)
+def _figure(stored: StoredRun, name: str) -> Imbalance | None:
+    """A figure of its plan."""
+    rows: Sequence[Row] = ()
+    if stored.verdict["verdict"] in WITH_PLAN:
+        rows = stored.rows("plan_summary", "before", "after", figure=name)
+    return Imbalance(rows[0]["before"], rows[0]["after"]) if rows else None
 
 
-def _predicted(waves: list[Row]) -> tuple[int, int] | None:
+def _predicted(waves: Sequence[Row]) -> tuple[int, int] | None:
     """Ends of the interval of the time of all waves; both are the estimate if an older release made one of them."""
     if not waves:
         return None

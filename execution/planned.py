@@ -1,47 +1,21 @@
 """Reads the plan of one cluster and run from the tables, and checks that nothing was changed since the run."""
 
 import hashlib
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from execution.approvals import in_force, revocation
-from execution.tables import Warehouse
-from optimizer.emit.decision_text import NAME as DECISION
-from optimizer.emit.manifest import FORMAT, NAME
-from optimizer.errors import BallastError, ConfigError, StageError, bullets
-from optimizer.similar import did_you_mean
-from schemas.verdicts import PLANNED, REPLACED, REPLACED_REASON, WITH_PLAN
+from optimizer.domain import WHOLE_PLAN
+from optimizer.errors import ConfigError
+from schemas.verdicts import PLANNED
+from stored.approvals import in_force, revocation
+from stored.runs import StoredRun
+from stored.tables import Warehouse
+from stored.verdicts import Refused, check_planned
 
 _UNSTATED_HOURS = 24.0  # hours that a plan is valid if a release made it whose manifest has no valid_until
-_TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
-_REPLACED = {
-    **dict.fromkeys(("manifest_sha256", "moved_bytes", "valid_until")),
-    **{"verdict": REPLACED, "reason": REPLACED_REASON, "exit_code": StageError.exit_code},
-}
-_NO_RUN_HINT = (
-    "A job that ends before its first stage stores no run: its log says why (for example a configuration error, a "
-    "missing input, or a cluster that cannot be reached)"
-)
-
-
-class Refused(BallastError):
-    """The command does nothing, because of these problems."""
-
-    exit_code = 3
-
-    def __init__(self, *problems: str) -> None:
-        self.problems = problems
-        listed = f"{len(problems)} problems to fix first:{bullets(problems)}"
-        super().__init__(problems[0] if len(problems) == 1 else listed)
-
-
-class NoManifest(Refused):
-    """The manifest of a plan is missing, was changed after the run, or has another format."""
 
 
 @dataclass(frozen=True)
@@ -188,70 +162,6 @@ def _hours(duration: timedelta) -> float:
     return duration.total_seconds() / 3600
 
 
-def verdicts_by_cluster(
-    warehouse: Warehouse, run_id: str, cluster_id: str | None = None
-) -> dict[str, Mapping[str, Any]]:
-    """The verdict of the last attempt at a run, for each of its clusters or for one.
-
-    Raises
-    ------
-    StageError
-        When the run is unknown, or has no such cluster.
-    """
-    try:
-        verdicts = {row["cluster_id"]: row for row in last_verdicts(warehouse.required_rows("verdicts", run_id=run_id))}
-    except StageError as error:
-        raise StageError(f"{error}. {_NO_RUN_HINT}") from error
-    if not verdicts:
-        # For a time the most similar run id is another night: no useful suggestion.
-        similar = () if _TIME.fullmatch(run_id) else {row["run_id"] for row in warehouse.rows("verdicts")}
-        raise unknown_name(warehouse.path, "run", run_id, similar, f"./ballast show lists the runs. {_NO_RUN_HINT}")
-    if cluster_id is None:
-        return verdicts
-    if cluster_id not in verdicts:
-        where, remedy = f"run {run_id!r} in {warehouse.path}", f"./ballast show --run-id {run_id} shows its clusters"
-        raise unknown_name(where, "cluster", cluster_id, verdicts, remedy)
-    return {cluster_id: verdicts[cluster_id]}
-
-
-def check_planned(verdict: Mapping[str, Any], *, reason: str | None) -> None:
-    """Raise ``Refused`` unless the verdict of a cluster is ``planned`` or ``nothing_to_do``.
-
-    Parameters
-    ----------
-    verdict : mapping
-        Row of ``verdicts``.
-    reason : str or None
-        Follows the verdict in the message.
-    """
-    if verdict["exit_code"] != 0:
-        run, cluster = verdict["run_id"], verdict["cluster_id"]
-        outcome = f"its verdict is {verdict['verdict']}" + (f": {reason}" if reason else "")
-        raise Refused(f"run {run!r} has no plan for cluster {cluster!r}, {outcome}")
-
-
-def last_verdicts(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The row of the last attempt for each run and cluster, sorted by run and cluster.
-
-    Parameters
-    ----------
-    rows : iterable of mapping
-        All rows of the runs: a plan is ``replaced`` if the last attempt at its run had other clusters.
-    """
-    by_attempt = sorted(rows, key=lambda row: int(row["attempt"]))
-    attempts = {row["run_id"]: row["attempt"] for row in by_attempt}
-    last = {(row["run_id"], row["cluster_id"]): row for row in by_attempt}
-    return [
-        row if row["attempt"] == attempts[run_id] or row["verdict"] not in WITH_PLAN else {**row, **_REPLACED}
-        for (run_id, _), row in sorted(last.items())
-    ]
-
-
-def unknown_name(where: str, kind: str, name: str, known: Iterable[str], remedy: str) -> StageError:
-    """The error for an unknown run or cluster; it suggests the most similar known name."""
-    return StageError(f"{where} has no {kind} {name!r}{did_you_mean(name, known)}; {remedy}")
-
-
 def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
     """The plan that the last attempt at a run made for a cluster.
 
@@ -264,25 +174,10 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
     NoManifest
         When the manifest is missing or was changed after the run.
     """
-    last = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
-    if last["verdict"] != PLANNED:
-        reason = f": {last['reason']}" if last["reason"] else ""
-        raise Refused(
-            f"run {run_id!r} has no plan for cluster {cluster_id!r}, its verdict is {last['verdict']}{reason}"
-        )
-    text = _content(warehouse, cluster_id, run_id, NAME)
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
-    if sha256 != last["manifest_sha256"]:
-        raise NoManifest(
-            f"{NAME} was changed after the run: its sha256 is {sha256}, not {last['manifest_sha256']}; plan again"
-        )
-    manifest = json.loads(text)
-    if manifest["format"] != FORMAT:
-        raise NoManifest(
-            f"{NAME} has format {manifest['format']}, but this release reads format {FORMAT}: "
-            "use the release that made the plan, or plan again"
-        )
-    return with_approvals(warehouse, Plan(cluster_id, run_id, manifest, sha256, ()))
+    stored = StoredRun(warehouse, run_id, cluster_id)
+    check_planned(stored.verdict, allowed=(PLANNED,))
+    plan = Plan(cluster_id, run_id, stored.manifest, stored.verdict["manifest_sha256"], ())
+    return with_approvals(warehouse, plan)
 
 
 def with_approvals(warehouse: Warehouse, plan: Plan) -> Plan:
@@ -290,14 +185,6 @@ def with_approvals(warehouse: Warehouse, plan: Plan) -> Plan:
     sha256 = plan.manifest_sha256
     rows = warehouse.rows("approvals", cluster_id=plan.cluster_id, run_id=plan.run_id, manifest_sha256=sha256)
     return replace(plan, approvals=tuple(in_force(rows)), revocation=revocation(rows))
-
-
-def stored_decision(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> dict[str, Any] | None:
-    """The content of ``decision.json`` of a plan, with every figure; None for a plan of an earlier release."""
-    for row in warehouse.rows("documents", run_id=run_id, path=f"{cluster_id}/{DECISION}"):
-        content: dict[str, Any] = json.loads(row["content"])
-        return content
-    return None
 
 
 def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:
@@ -308,9 +195,8 @@ def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:
     Refused
         When one is missing or was changed after the run.
     """
-    filters = {"cluster_id": plan.cluster_id, "run_id": plan.run_id, "kind": kind}
+    rows = StoredRun(warehouse, plan.run_id, plan.cluster_id).rows("documents", wave=WHOLE_PLAN, kind=kind)
     prefix = kind.replace("_", "-")
-    rows = warehouse.required_rows("documents", wave=0, **filters)
     contents = _check_unchanged(plan, rows, lambda path: path.startswith(prefix))
     return [content for _, content in sorted(contents.items())]
 
@@ -327,7 +213,7 @@ def wave_documents(warehouse: Warehouse, plan: Plan, wave: int) -> dict[str, str
     """
     plan.check_wave(wave)
     folder = f"{plan.waves[wave]}/"
-    rows = warehouse.required_rows("documents", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=wave)
+    rows = StoredRun(warehouse, plan.run_id, plan.cluster_id).rows("documents", wave=wave)
     contents = _check_unchanged(plan, rows, lambda path: path.startswith(folder))
     return {path.removeprefix(folder): content for path, content in contents.items()}
 
@@ -345,11 +231,3 @@ def _check_unchanged(
     if problems:
         raise Refused(*problems)
     return contents
-
-
-def _content(warehouse: Warehouse, cluster_id: str, run_id: str, name: str) -> str:
-    path = f"{cluster_id}/{name}"
-    rows = warehouse.required_rows("documents", cluster_id=cluster_id, run_id=run_id, path=path)
-    if len(rows) != 1:
-        raise NoManifest(f"table documents has {len(rows)} rows for {path}, expected 1; plan again")
-    return str(rows[0]["content"])

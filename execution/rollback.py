@@ -9,13 +9,13 @@ from execution.fix_dirs import check_dirs
 from execution.held import with_own_rates, without_held
 from execution.inside import Place
 from execution.observed import Observed, TopicPartition
-from execution.planned import Refused
 from execution.run import Limits, execute_wave, is_over, refusals, say_changes, wait_until_well
 from execution.steps import Execution, Incomplete
 from execution.watch import Patience
 from execution.wave import MoveState, Wave, rollback_of
 from optimizer.errors import bullets
 from optimizer.units import agree
+from stored.verdicts import Refused
 
 
 def roll_back(

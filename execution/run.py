@@ -15,7 +15,7 @@ from execution.held import with_own_rates, without_held
 from execution.inside_moves import describe_moves
 from execution.may_start import check_may_start
 from execution.observed import Observed
-from execution.planned import Refused, in_words, with_approvals
+from execution.planned import in_words, with_approvals
 from execution.steps import Execution, Incomplete, Owed, StillMoving
 from execution.throttles import describe, to_set
 from execution.throttling import settable
@@ -23,6 +23,7 @@ from execution.watch import CHECK_SECONDS, EveryMinute, Patience, Stopped, Watch
 from execution.wave import MoveState, Wave
 from optimizer.errors import bullets
 from optimizer.units import human_measured, human_time, plural
+from stored.verdicts import Refused
 
 _OWED_SECONDS = 10.0  # seconds between two tries to remove the rates of a broker that does not answer
 

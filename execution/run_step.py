@@ -22,7 +22,6 @@ from execution.status import LOOK_SECONDS, status
 from execution.steer_command import BYTES_PER_MB, steer_wave
 from execution.steps import Execution
 from execution.stored_snapshot import Snapshot, later_snapshot, planned_from
-from execution.tables import Warehouse
 from execution.verify import joined, verify
 from execution.wave import Wave, build_wave
 from optimizer.errors import ConfigError
@@ -31,6 +30,7 @@ from optimizer.similar import did_you_mean
 from optimizer.units import SECONDS_PER_MINUTE
 from sources.kafka_admin import properties_of
 from sources.kafka_options import client_options
+from stored.tables import Warehouse
 
 _ANOTHER = "another plan was approved; read this plan and approve it"  # after a wrong --manifest
 _EVEN_IF_REVOKED = ("off",)  # steps that only end a wave

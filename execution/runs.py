@@ -2,17 +2,16 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from execution import claims
-from execution.approvals import in_force
-from execution.planned import last_verdicts, unknown_name
-from execution.tables import Warehouse
-from optimizer.emit.inside_sentences import copied_in_words
+from optimizer.emit.inside_sentences import Copied, total
 from schemas.verdicts import PLANNED
+from stored.approvals import in_force
+from stored.runs import StoredRun, StoredRuns
+from stored.tables import Warehouse
 
 HEADER = (
     "RUN",
@@ -39,7 +38,7 @@ class ClusterStatus:
     waves, waves_executed : int
         0 without a plan.
     moved_bytes : int or None
-        What the plan copies between brokers; None without a plan, or if an earlier release made it.
+        What the plan copies between brokers; None without a plan, or if its waves were deleted.
     inside_bytes : int
         What it copies to other log directories inside brokers.
     valid_until : datetime or None
@@ -71,62 +70,50 @@ class Run:
     clusters: tuple[ClusterStatus, ...]
 
 
-def runs(warehouse: Warehouse, cluster_id: str | None = None) -> list[Run]:
-    """All runs, or the runs of one cluster, newest first; runs without a time come last.
+def runs(stored: StoredRuns) -> list[Run]:
+    """Runs, newest first; runs without a time come last.
 
     Raises
     ------
     StageError
         When no run has the cluster, or the warehouse has no tables.
     """
-    verdicts = last_verdicts(warehouse.required_rows("verdicts"))
-    clusters = {row["cluster_id"] for row in verdicts}
-    if cluster_id is not None and cluster_id not in clusters:
-        raise unknown_name(warehouse.path, "cluster", cluster_id, clusters, "./ballast show lists the runs of all")
-    times = warehouse.written_at("verdicts", (row["run_id"] for row in verdicts))
-    by_run = defaultdict(list)
-    for run_id, status in _cluster_statuses(warehouse, verdicts, cluster_id):
-        by_run[run_id].append(status)
+    by_run = defaultdict[str, list[ClusterStatus]](list)
+    executed = claims.waves_executed(claims.events(stored.warehouse, **stored.key))
+    counts = Counter(wave[:2] for wave in executed)
+    for run in stored:
+        by_run[run.run_id].append(_status(run, counts[run.run_id, run.cluster_id]))
+    times = stored.verdict_times
     all_runs = [Run(run_id, times.get(run_id), tuple(statuses)) for run_id, statuses in by_run.items()]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(all_runs, key=lambda run: (run.verdict_at or oldest, run.run_id), reverse=True)
 
 
-def _cluster_statuses(
-    warehouse: Warehouse, verdicts: Iterable[Mapping[str, Any]], cluster_id: str | None
-) -> Iterator[tuple[str, ClusterStatus]]:
-    """Run id and status for each verdict, or for the verdicts of one cluster."""
-    filters: dict[str, Any] = {} if cluster_id is None else {"cluster_id": cluster_id}
-    approvals = defaultdict(set)
-    for row in in_force(warehouse.rows("approvals", **filters)):
-        approvals[row["run_id"], row["cluster_id"], row["manifest_sha256"]].add(row["approved_by"])
-    waves, inside_bytes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for row in warehouse.rows("waves", **filters):
-        waves[row["run_id"], row["cluster_id"]] += 1
-        if row.get("inside_brokers"):
-            inside_bytes[row["run_id"], row["cluster_id"]] += row["moved_bytes"]
-    executed = Counter(wave[:2] for wave in claims.waves_executed(claims.events(warehouse, **filters)))
-    for verdict in verdicts:
-        run_id, cluster = key = verdict["run_id"], verdict["cluster_id"]
-        if cluster_id not in (None, cluster):
-            continue
-        by: Iterable[str] = ()
-        counts = 0, 0
-        if verdict["verdict"] == PLANNED:
-            by, counts = approvals[*key, verdict["manifest_sha256"]], (waves[key], executed[key])
-        until = verdict["valid_until"] if verdict["verdict"] == PLANNED else None
-        moved = verdict["moved_bytes"], inside_bytes[key] if verdict["verdict"] == PLANNED else 0
-        yield run_id, ClusterStatus(cluster, verdict["verdict"], tuple(sorted(by)), *counts, *moved, until)
+def _status(run: StoredRun, waves_executed: int) -> ClusterStatus:
+    size = run.copied
+    is_planned = run.verdict["verdict"] == PLANNED
+    approvals = in_force(run.approvals) if is_planned else ()
+    return ClusterStatus(
+        cluster_id=run.cluster_id,
+        verdict=run.verdict["verdict"],
+        approved_by=tuple(sorted({row["approved_by"] for row in approvals})),
+        waves=len(run.waves),
+        waves_executed=waves_executed if is_planned else 0,
+        moved_bytes=int(size.between_bytes) if size else None,
+        inside_bytes=int(size.inside_bytes) if size else 0,
+        valid_until=run.verdict["valid_until"] if is_planned else None,
+    )
 
 
 def as_json(warehouse: Warehouse, cluster_id: str | None = None) -> str:
     """The list of runs as one line of JSON."""
-    return json.dumps([asdict(run) for run in runs(warehouse, cluster_id)], default=datetime.isoformat)
+    listed = runs(StoredRuns(warehouse, cluster_id=cluster_id))
+    return json.dumps([asdict(run) for run in listed], default=datetime.isoformat)
 
 
 def table(warehouse: Warehouse, cluster_id: str | None = None) -> Iterator[str]:
     """The list of runs as a text table, one line for each run."""
-    lines = [HEADER, *map(_cells, runs(warehouse, cluster_id))]
+    lines = [HEADER, *map(_cells, runs(StoredRuns(warehouse, cluster_id=cluster_id)))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         yield "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -155,8 +142,8 @@ def _minute(moment: datetime | None) -> str:
 
 def _total_bytes(clusters: Sequence[ClusterStatus]) -> str:
     """What all plans of a run copy, as far as it is known."""
-    known = [cluster.moved_bytes for cluster in clusters if cluster.moved_bytes is not None]
-    return copied_in_words(sum(known), sum(cluster.inside_bytes for cluster in clusters)) if known else _NONE
+    known = [Copied(c.moved_bytes, c.inside_bytes) for c in clusters if c.moved_bytes is not None]
+    return total(known).words() if known else _NONE
 
 
 def count_verdicts(verdicts: Iterable[str]) -> str:

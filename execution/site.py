@@ -1,25 +1,23 @@
 """Writes the static site: all runs, the nights of each cluster, and the pages of every run that people read."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from execution.export import decisions, local_folder, quality_pages, writing_to
+from execution.export import local_folder, quality_pages, write_page_of_run, writing_to
 from execution.nights import RunNights, nights
-from execution.planned import last_verdicts
 from execution.runs import MAX_NAMES, approvers, count_verdicts
-from execution.tables import Warehouse
+from optimizer.emit.inside_sentences import total
 from optimizer.emit.report.page import style
 from optimizer.emit.site_pages import Night, RunLine, index_page, nights_page
 from optimizer.folders import NIGHTS, RUN_PAGE, STYLE, is_site_name, quality_page, write_page
-from optimizer.run_page import write_run_page
 from optimizer.setting_checks import is_folder_name
 from optimizer.units import plural
 from schemas.verdicts import PLANNED, WITH_PLAN
+from stored.runs import StoredRuns
+from stored.tables import Warehouse
 
 _REPORT = "report.html"
-Row = Mapping[str, Any]
 
 
 def write_site(warehouse: Warehouse, to: str) -> str:
@@ -35,13 +33,10 @@ def write_site(warehouse: Warehouse, to: str) -> str:
         When the folder cannot be written.
     """
     folder = local_folder(to)
-    verdicts = defaultdict[str, dict[str, Row]](dict)
-    for row in last_verdicts(warehouse.required_rows("verdicts")):
-        verdicts[row["run_id"]][row["cluster_id"]] = row
     lines, of_cluster = [], defaultdict[str, list[Night]](list)
     links: dict[str, dict[str, str]] = defaultdict(dict)
-    for each in nights(warehouse):
-        pages = _write_run(warehouse, folder, each, verdicts[each.run.run_id])
+    for each in nights(StoredRuns(warehouse)):
+        pages = _write_run(warehouse, folder, each)
         lines.append(_line(each, pages))
         for night in each.nights:
             of_cluster[night.cluster_id].append(night)
@@ -56,7 +51,7 @@ def write_site(warehouse: Warehouse, to: str) -> str:
     return f"{folder / RUN_PAGE}: {plural(len(lines), 'run')}, {plural(len(clusters), 'cluster')}"
 
 
-def _write_run(warehouse: Warehouse, folder: Path, each: RunNights, verdicts: Mapping[str, Row]) -> dict[str, str]:
+def _write_run(warehouse: Warehouse, folder: Path, each: RunNights) -> dict[str, str]:
     """Write the page of a run, and report and quality page of its clusters; returns the link to each cluster's page.
 
     A run whose folder would have a name of the site's own files has no pages.
@@ -64,31 +59,24 @@ def _write_run(warehouse: Warehouse, folder: Path, each: RunNights, verdicts: Ma
     run_id = each.run.run_id
     if not _has_pages(run_id):
         return {}
-    run_folder, links = folder / run_id, {}
-    for cluster, text in quality_pages(warehouse, run_id).items():
+    run_folder, links, stored = folder / run_id, {}, StoredRuns(warehouse, run_id)
+    for cluster, text in quality_pages(stored).items():
         page = quality_page(run_folder, cluster)
         _write(page, text)
         links[cluster] = page.relative_to(folder).as_posix()
     published = {night.cluster_id for night in each.nights if night.verdict in WITH_PLAN}
-    for cluster, path, content in _reports(warehouse, run_id):
+    for row in stored.table("documents", "cluster_id", "path", "content", kind="report").to_pylist():
+        cluster, path = row["cluster_id"], row["path"]
         if cluster in published:
-            _write(run_folder / path, content)
+            _write(run_folder / path, row["content"])
             if path == f"{cluster}/{_REPORT}":
                 links[cluster] = f"{run_id}/{path}"
-    with writing_to(run_folder):
-        write_run_page(run_folder, run_id, verdicts, decisions(warehouse, run_id))
+    write_page_of_run(run_folder, stored)
     return {night.cluster_id: links[night.cluster_id] for night in each.nights if night.cluster_id in links}
 
 
 def _has_pages(run_id: str) -> bool:
     return is_folder_name(run_id) and not is_site_name(run_id)
-
-
-def _reports(warehouse: Warehouse, run_id: str) -> Iterator[tuple[str, str, str]]:
-    """Cluster, path and content of each report and of its style sheet."""
-    columns = ("cluster_id", "path", "content")
-    for row in warehouse.table("documents", columns=columns, run_id=run_id, kind="report").to_pylist():
-        yield row["cluster_id"], row["path"], row["content"]
 
 
 def _write(page: Path, text: str) -> None:
@@ -98,7 +86,7 @@ def _write(page: Path, text: str) -> None:
 
 def _line(each: RunNights, pages: Mapping[str, str]) -> RunLine:
     planned = [cluster for cluster in each.run.clusters if cluster.verdict == PLANNED]
-    planned_bytes = [night.planned_bytes for night in each.nights if night.planned_bytes is not None]
+    planned_sizes = [night.planned for night in each.nights if night.planned is not None]
     return RunLine(
         run_id=each.run.run_id,
         at=each.run.verdict_at,
@@ -108,6 +96,6 @@ def _line(each: RunNights, pages: Mapping[str, str]) -> RunLine:
         approved_by=approvers(planned),
         waves=sum(cluster.waves for cluster in planned) if planned else None,
         waves_executed=sum(cluster.waves_executed for cluster in planned) if planned else None,
-        planned_bytes=sum(planned_bytes) if planned_bytes else None,
-        done_bytes=sum(night.done_bytes for night in each.nights) if planned_bytes else None,
+        planned=total(planned_sizes) if planned_sizes else None,
+        done=total(night.done for night in each.nights) if planned_sizes else None,
     )

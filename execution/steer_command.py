@@ -12,7 +12,6 @@ from execution import claims
 from execution.admin import Admin
 from execution.in_charge import check_no_other_host, is_alive
 from execution.observed import Observed
-from execution.planned import Refused
 from execution.progress import running_copies
 from execution.steering import foreign, is_there, steer, unknown
 from execution.steps import Execution
@@ -21,6 +20,7 @@ from execution.wave import MoveState, Wave
 from optimizer.errors import BallastError, ConfigError, bullets
 from optimizer.units import agree, clause, human_bytes, human_rate
 from optimizer.windows_setting import MOST_MB_PER_S
+from stored.verdicts import Refused
 
 # What each copy of a paused broker still gets, each time that Kafka's meter has forgotten the last answer.
 _PAUSED_BYTES = 2**20

@@ -19,10 +19,9 @@ from execution.kafka_tools import KafkaTools
 from execution.lock_files import path_of
 from execution.measured import measured
 from execution.observed import Observed, Stored, TopicPartition, report_long_wait
-from execution.planned import Plan, Refused, plan_documents
+from execution.planned import Plan, plan_documents
 from execution.progress import brokers_of
 from execution.starting import next_moves, start
-from execution.tables import Warehouse
 from execution.throttles import Entries, Entry, describe
 from execution.throttling import Left, remove_throttles, set_throttles
 from execution.wanted import SLOW, Wanted, history, own_rates
@@ -30,6 +29,8 @@ from execution.wave import MoveState, Wave, replica_lists
 from optimizer import locks
 from optimizer.errors import BallastError, bullets
 from optimizer.units import agree, first_of, plural
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 
 _REMOVED = "somebody removed throttles"
 # Brokers need a moment to agree that a move has ended: an unexpected state must be read 3 times, 1 s apart.

@@ -1,15 +1,16 @@
 """The state of a cluster in the snapshot of a finished run, read from its tables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from execution.observed import Observed, Stored, Throttle, TopicPartition, is_throttle
-from execution.planned import Plan, check_planned, in_words, verdicts_by_cluster
-from execution.tables import Warehouse
+from execution.planned import Plan, in_words
 from optimizer.errors import ConfigError, StageError
 from optimizer.kafka.reassignment_json import ANY_DIR
+from stored.runs import StoredRun
+from stored.tables import Warehouse
 
 _LISTS = ("topic", "partition", "replicas")
 
@@ -46,7 +47,7 @@ def planned_from(warehouse: Warehouse, plan: Plan) -> dict[TopicPartition, tuple
 
     Empty if the rows were deleted from the tables.
     """
-    rows = warehouse.table("instance", columns=_LISTS, cluster_id=plan.cluster_id, run_id=plan.run_id).to_pylist()
+    rows = StoredRun(warehouse, plan.run_id, plan.cluster_id).rows("instance", *_LISTS)
     return {_key(row): tuple(row["replicas"]) for row in rows}
 
 
@@ -62,35 +63,28 @@ def later_snapshot(warehouse: Warehouse, plan: Plan, run_id: str) -> Snapshot:
     StageError
         When there is no such run or cluster in it, or the rows of its snapshot were deleted.
     """
-    verdict = verdicts_by_cluster(warehouse, run_id, plan.cluster_id)[plan.cluster_id]
-    check_planned(verdict, reason=verdict["reason"])
-    key = {"cluster_id": plan.cluster_id, "run_id": run_id}
-    before, after = _newest_source(warehouse, {**key, "run_id": plan.run_id}), _newest_source(warehouse, key)
+    stored = StoredRun(warehouse, run_id, plan.cluster_id).planned()
+    before, after = StoredRun(warehouse, plan.run_id, plan.cluster_id).captured_at[-1:], stored.captured_at[-1:]
     if run_id == plan.run_id or (before and after and after <= before):
         raise ConfigError(f"--later-run-id {run_id}: give a run whose snapshot is newer than that of run {plan.run_id}")
-    columns = (*_LISTS, "controller_replicas", "leader", "isr", "log_dirs", "size_bytes")
-    rows = warehouse.table("instance", columns=columns, version=None, **key).to_pylist()
+    rows = stored.rows("instance", *_LISTS, "controller_replicas", "leader", "isr", "log_dirs", "size_bytes")
     if not rows:
         raise StageError(f"the snapshot of run {run_id!r} was deleted from table instance: name another run")
-    brokers = warehouse.rows("brokers", version=None, **key)
-    topics = warehouse.rows("topics", version=None, **key)
-    throttles = _throttles(warehouse, key)
-    time = f", {in_words(after)}" if after else ""
-    directories = _directories(rows)
+    throttles, directories = _throttles(stored), _directories(rows)
     return Snapshot(
-        name=f"the snapshot of run {run_id}{time}",
-        state=replace(_state(rows, brokers, topics, throttles), stored=directories),
-        has_throttles=bool(throttles) or _has_configs(warehouse, key),
-        captured_at=after,
+        name=", ".join([f"the snapshot of run {run_id}", *map(in_words, after)]),
+        state=replace(_state(rows, stored.rows("brokers"), stored.rows("topics"), throttles), stored=directories),
+        has_throttles=bool(throttles) or _has_configs(stored),
+        captured_at=after[0] if after else None,
         directories=directories,
         is_live=False,
     )
 
 
 def _state(
-    partitions: list[dict[str, Any]],
-    brokers: list[dict[str, Any]],
-    topics: list[dict[str, Any]],
+    partitions: Sequence[Mapping[str, Any]],
+    brokers: Sequence[Mapping[str, Any]],
+    topics: Sequence[Mapping[str, Any]],
     throttles: Mapping[Throttle, str],
 ) -> Observed:
     return Observed(
@@ -106,7 +100,7 @@ def _state(
     )
 
 
-def _directories(partitions: list[dict[str, Any]]) -> Stored | None:
+def _directories(partitions: Sequence[Mapping[str, Any]]) -> Stored | None:
     """The directory of each replica, with the size of its partition; None if the inputs have none.
 
     Moves inside brokers that run are not in the tables.
@@ -123,24 +117,19 @@ def _directories(partitions: list[dict[str, Any]]) -> Stored | None:
     return Stored(sizes, {}, log_dirs={replica: path for replica, (path, _) in replicas.items()})
 
 
-def _throttles(warehouse: Warehouse, key: Mapping[str, str]) -> dict[Throttle, str]:
+def _throttles(stored: StoredRun) -> dict[Throttle, str]:
     """Throttles that are set in Kafka, not in a broker's file, as a live cluster shows them."""
     return {
         (row["entity_type"], row["entity_name"], row["config_name"]): row["config_value"]
-        for row in warehouse.rows("throttles_found", version=None, **key)
+        for row in stored.rows("throttles_found")
         if is_throttle(row["config_name"]) and not row["is_static"]
     }
 
 
-def _has_configs(warehouse: Warehouse, key: Mapping[str, str]) -> bool:
+def _has_configs(stored: StoredRun) -> bool:
     """Whether the inputs of a run have configs of topics or brokers: without them nobody knows the throttles."""
-    is_live = any(row["source"].startswith("kafka://") for row in warehouse.rows("sources", version=None, **key))
-    return is_live or len(warehouse.table("bronze_records", columns=("kind",), version=None, kind="config", **key)) > 0
-
-
-def _newest_source(warehouse: Warehouse, key: Mapping[str, str]) -> datetime | None:
-    times = [row["captured_at"] for row in warehouse.rows("sources", version=None, **key)]
-    return max((time for time in times if time is not None), default=None)
+    is_live = any(row["source"].startswith("kafka://") for row in stored.rows("sources", "source"))
+    return is_live or len(stored.table("bronze_records", "kind", kind="config")) > 0
 
 
 def _key(row: Mapping[str, Any]) -> TopicPartition:

@@ -12,11 +12,11 @@ from execution.observed import Observed, Stored, Throttle, TopicPartition
 from execution.planned import Plan, describe_revocation, in_words
 from execution.steps import Incomplete, StillMoving
 from execution.stored_snapshot import Snapshot
-from execution.tables import Warehouse
 from execution.throttles import describe, elements_of, is_foreign, is_list
 from execution.wave import MoveState, Wave
 from optimizer.kafka.throttle import LOG_DIR_RATE
 from optimizer.units import agree, clause, first_of, plural
+from stored.tables import Warehouse
 
 _NOT_COMPARED = "not compared"
 DONE, GO_ON, PLAN_AGAIN = "done", "go on", "plan again"

@@ -11,7 +11,6 @@ from execution.guard import Guard
 from execution.inside import Place
 from execution.journal import never_set
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
-from execution.planned import Refused
 from execution.progress import (
     Copy,
     CopySize,
@@ -29,6 +28,7 @@ from execution.wave import MoveState
 from optimizer.errors import BallastError, bullets
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from optimizer.units import human_bytes, human_rate, human_time
+from stored.verdicts import Refused
 
 CHECK_SECONDS = 2.0  # seconds between two looks; a look costs a broker one answer of some kilobytes
 _LINE_SECONDS = 60.0  # seconds between two lines of progress: copies take hours

@@ -11,7 +11,7 @@ import pytest
 
 from setup.paths import HOME
 
-FOLDERS = ("asking", "benchmarks", "execution", "optimizer", "schemas", "setup", "sources")
+FOLDERS = ("asking", "benchmarks", "execution", "optimizer", "schemas", "setup", "sources", "stored")
 # The knobs: unit, range and reason of each stand in conf/default.toml, and a test looks there.
 KNOBS = HOME / "optimizer/settings.py"
 MODULES = sorted({path for folder in FOLDERS for path in (HOME / folder).rglob("*.py")} - {KNOBS})

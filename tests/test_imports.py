@@ -148,7 +148,7 @@ def test_each_stage_has_a_room_and_a_file_of_its_name() -> None:
 
 def test_nothing_sets_an_attribute_of_the_algorithm() -> None:
     """It would not reach the processes of Spark's workers; what tests replace has a reason."""
-    everywhere = files("asking", "benchmarks", "execution", "jobs", "optimizer", "setup", "tests")
+    everywhere = files("asking", "benchmarks", "execution", "jobs", "optimizer", "setup", "stored", "tests")
     assert {name for path in everywhere for name in module_attributes_set(path)} == set(REPLACED)
 
 

@@ -25,7 +25,9 @@ READING = frozenset(
         *("isalpha", "isdecimal", "isdigit", "isnumeric", "len", "length", "str", "substr", "substring"),
     )
 )
-CODE = files("asking", "benchmarks", "dags", "docs", "execution", "jobs", "optimizer", "schemas", "setup", "sources")
+CODE = files(
+    "asking", "benchmarks", "dags", "docs", "execution", "jobs", "optimizer", "schemas", "setup", "sources", "stored"
+)
 
 SQL = frozenset(("expr", "filter", "query", "selectExpr", "sql", "where"))
 # Who loads such a text at all, and the functions that do: to show it, to make a new one of it, to hand it on.

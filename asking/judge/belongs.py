@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from asking.judge.their_plan import NamedPartition, TheirPlan
-from execution.planned import Refused
 from optimizer.domain import LogDir
 from optimizer.errors import ConfigError, KafkaError
 from optimizer.kafka.execute import check_execute, log_dir_not_found
 from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition, format_reassignment
 from optimizer.units import agree, human_percent, plural
+from stored.verdicts import Refused
 
 if TYPE_CHECKING:
     import pandas as pd

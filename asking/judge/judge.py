@@ -21,7 +21,6 @@ from asking.judge.their_plan import NamedPartition, TheirPlan
 from asking.question import Question, instance_for
 from asking.run_facts import RunFacts, read_facts
 from asking.sections import Document, Section, page, text_lines
-from execution.tables import Warehouse
 from optimizer.domain import NOT_LIVE, Floats
 from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition
 from optimizer.planning.alternatives import NO_LIMITS
@@ -31,6 +30,7 @@ from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.bands import broker_loads, is_outside, replica_weights
 from optimizer.units import agree, human_bytes, human_ratio, plural
+from stored.tables import Warehouse
 
 THEIRS, OURS, EQUAL = "theirs", "Ballast's", "Ballast at their balance"
 _KEY = ["topic", "partition"]

@@ -15,7 +15,7 @@ from benchmarks.mutants.imports import files_imported
 from benchmarks.mutants.runner import Outcome, Request
 from benchmarks.mutants.sites import Mutant
 
-CODE = ("optimizer", "sources", "execution", "asking")
+CODE = ("optimizer", "sources", "execution", "asking", "stored")
 # Folders of tests that run no mutated line, or only in other processes.
 _LEFT_OUT = ("setup", "docs", "kafka", "airflow", "pipeline", "fixtures")
 # Test files with Spark that test single functions; the other files plan whole clusters.

@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.mutants.operators import Edit, Source, edits
 from benchmarks.mutants.sql import sql_edits
 
-# Number of mutants and modules of each group, in the order of the run. Every module of optimizer, sources, execution
-# and asking is in exactly one group.
+# Number of mutants and modules of each group, in the order of the run. Every module of optimizer, sources, execution,
+# asking and stored is in exactly one group.
 GROUPS: dict[str, tuple[int, str]] = {
     "stages": (35, "optimizer/stages/**/*.py"),
     "planning": (10, "optimizer/planning/**/*.py"),
@@ -24,8 +24,9 @@ GROUPS: dict[str, tuple[int, str]] = {
     "emit": (35, "optimizer/emit/**/*.py"),
     "solve": (45, "optimizer/solve/**/*.py"),
     "run": (15, "optimizer/*.py"),
-    "execution": (40, "execution/*.py"),
+    "execution": (30, "execution/*.py"),
     "asking": (30, "asking/**/*.py"),
+    "stored": (10, "stored/*.py"),
 }
 # Only every fourth or second fault of these kinds can be drawn: there are many, and the tests find nearly all.
 _RARE = {"word": 4, "arguments": 2}

@@ -10,7 +10,7 @@ from optimizer.emit.cards import Card, cards
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import count_findings, doubtful_input, open_findings
 from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, verdict
-from optimizer.emit.inside_sentences import copied_in_words, moves_in_words, percent_over, proof_in_short
+from optimizer.emit.inside_sentences import Copied, moves_in_words, percent_over, proof_in_short
 from optimizer.emit.rows import FindingRow
 from optimizer.emit.shown_figures import LEAVES_NO_MORE, compared_with_default
 from optimizer.units import (
@@ -132,7 +132,7 @@ def _title(plan: ClusterPlan, copying: Copying) -> str:
     if not plan.has_changes:
         nothing = "no partition changes" if _under_replicated(plan) else "nothing to do"
         return f"{plan.cluster_id}: {nothing}; {result}"
-    size = copied_in_words(plan.number("moved_bytes"), plan.inside_bytes)
+    size = Copied(plan.number("moved_bytes"), plan.inside_bytes).words()
     parts = waves_or_nights(copying.waves, copying.nights)
     return f"{plan.cluster_id}: {size}, {parts}, {short_times(*copying.seconds)}; {result}"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.emit.decision import AMBER, GREEN, GREY, RED, TAGS, waves_or_nights
-from optimizer.emit.inside_sentences import copied_in_words, percent_over
+from optimizer.emit.inside_sentences import Copied, percent_over, total
 from optimizer.emit.pages import render
 from optimizer.folders import STYLE
 from optimizer.units import human_count, human_percent
@@ -73,23 +73,22 @@ class FleetLine:
 def fleet_page(run_id: str, results: Iterable[ClusterResult]) -> str:
     """The page of a run."""
     ordered = sorted(results, key=_worst_first)
-    largest = max(map(_all_bytes, ordered), default=0) or 1
+    largest = max((sum(_size(result)) for result in ordered), default=0) or 1
     lines = [_line(result, largest) for result in ordered]
-    known = [result.moved_bytes for result in ordered if result.moved_bytes is not None]
-    inside = sum(_inside_bytes(result.decision) for result in ordered)
+    is_known = any(result.moved_bytes is not None for result in ordered)
     counts = Counter((line.state, line.sign, line.tag) for line in lines)
     return render(
         "fleet.html.j2",
         run_id=run_id,
         lines=lines,
         counts=[(*key, count) for key, count in counts.items()],
-        total=f"{copied_in_words(sum(known), inside)} to copy" if known else "bytes to copy unknown",
+        total=f"{total(map(_size, ordered)).words()} to copy" if is_known else "bytes to copy unknown",
         style=STYLE,
     )
 
 
 def _worst_first(result: ClusterResult) -> tuple[int, float, str]:
-    return _ORDER.index(_state(result)), -_all_bytes(result), result.cluster_id
+    return _ORDER.index(_state(result)), -sum(_size(result)), result.cluster_id
 
 
 def _state(result: ClusterResult) -> str:
@@ -100,15 +99,14 @@ def _state(result: ClusterResult) -> str:
 
 def _line(result: ClusterResult, largest_bytes: float) -> FleetLine:
     state, decision = _state(result), result.decision
-    has_plan = result.moved_bytes is not None
     return FleetLine(
         cluster_id=result.cluster_id,
         state=RED if state == _STOPPED else state,
         sign=_SIGNS.get(state) or TAGS[state][0],
         tag=TAGS[state][1] if state in TAGS else f"{result.verdict[:1].upper()}{result.verdict[1:]}",
         text=decision["verdict"]["headline"] if decision else " ".join(_without_decision(result)),
-        size=copied_in_words(result.moved_bytes or 0, _inside_bytes(decision)) if has_plan else _NOTHING,
-        share=100 * _all_bytes(result) / largest_bytes,
+        size=_size(result).words() if result.moved_bytes is not None else _NOTHING,
+        share=100 * sum(_size(result)) / largest_bytes,
         times=_times(decision) if decision else [_NOTHING],
         gap=_gap(decision) if decision else _NOTHING,
         stops=_stops(decision) if decision else _NOTHING,
@@ -117,15 +115,10 @@ def _line(result: ClusterResult, largest_bytes: float) -> FleetLine:
     )
 
 
-def _all_bytes(result: ClusterResult) -> float:
-    """What the plan copies between brokers and inside them."""
-    return (result.moved_bytes or 0) + _inside_bytes(result.decision)
-
-
-def _inside_bytes(decision: Mapping[str, Any] | None) -> float:
-    """Bytes that move inside brokers; 0 if that is unknown."""
-    figures = decision["figures"] if decision else {}
-    return figures.get("dir_moved_bytes", {}).get("after") or 0.0
+def _size(result: ClusterResult) -> Copied:
+    """What the plan copies; bytes that are unknown count as 0."""
+    figures = result.decision["figures"] if result.decision else {}
+    return Copied(result.moved_bytes or 0, figures.get("dir_moved_bytes", {}).get("after") or 0)
 
 
 def _without_decision(result: ClusterResult) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Sentences about replicas that move to other log directories of their brokers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.units import agree, clause, human_bytes, human_count, human_percent, human_rate, plural
@@ -13,12 +14,23 @@ def percent_over(gap_percent: float) -> str:
     return human_percent(max(gap_percent, 2 * LEAST_SHOWN))
 
 
-def copied_in_words(moved_bytes: float, inside_bytes: float) -> str:
-    """Bytes between brokers and bytes inside brokers; one of them if the other is 0."""
-    if not inside_bytes:
-        return human_bytes(moved_bytes)
-    inside = f"{human_bytes(inside_bytes)} inside brokers"
-    return f"{human_bytes(moved_bytes)} and {inside}" if moved_bytes else inside
+class Copied(NamedTuple):
+    """Bytes that a plan, a run or some waves copy between brokers, and to other log directories inside brokers."""
+
+    between_bytes: float
+    inside_bytes: float
+
+    def words(self) -> str:
+        """Both for people; one of them if the other is 0."""
+        if not self.inside_bytes:
+            return human_bytes(self.between_bytes)
+        inside = f"{human_bytes(self.inside_bytes)} inside brokers"
+        return f"{human_bytes(self.between_bytes)} and {inside}" if self.between_bytes else inside
+
+
+def total(sizes: Iterable[Copied]) -> Copied:
+    """The sum of both."""
+    return Copied(*map(sum, zip((0, 0), *sizes, strict=True)))
 
 
 def waves_inside(plan: ClusterPlan) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from optimizer.emit.inside_sentences import Copied
 from optimizer.emit.pages import render
 from optimizer.units import NEVER_SECONDS, SECONDS_PER_HOUR, human_count, human_ratio
 
@@ -26,10 +27,12 @@ class Night:
     ----------
     at : datetime or None
         When the run's last verdict was stored; None if Delta's log does not show it.
-    waves, waves_executed, done_bytes, waves_measured : int
+    waves, waves_executed, waves_measured : int
         0 without a plan.
-    planned_bytes : int or None
+    planned : Copied or None
         None without a plan.
+    done : Copied
+        Of the waves that were executed.
     disk, outside : Imbalance or None
         Fullest broker's disk over the mean; brokers outside their bands.
     predicted_seconds : (int, int) or None
@@ -45,8 +48,8 @@ class Night:
     approved_by: tuple[str, ...]
     waves: int
     waves_executed: int
-    planned_bytes: int | None
-    done_bytes: int
+    planned: Copied | None
+    done: Copied
     disk: Imbalance | None
     outside: Imbalance | None
     predicted_seconds: tuple[int, int] | None
@@ -89,7 +92,8 @@ class RunLine:
         Link of each cluster to its page in the run, or an empty text.
     verdicts, approved_by : str
         In words, for all clusters.
-    waves, waves_executed, planned_bytes, done_bytes : int or None
+    waves, waves_executed : int or None
+    planned, done : Copied or None
         Of all clusters; None without a plan.
     """
 
@@ -101,8 +105,8 @@ class RunLine:
     approved_by: str
     waves: int | None
     waves_executed: int | None
-    planned_bytes: int | None
-    done_bytes: int | None
+    planned: Copied | None
+    done: Copied | None
 
 
 def index_page(lines: Sequence[RunLine], clusters: Mapping[str, str], *, most_names: int, sheet: str) -> str:
@@ -132,7 +136,7 @@ def nights_page(cluster_id: str, nights: Sequence[Night], links: Mapping[str, st
     home, sheet : str
         Links to the first page and to the style sheet.
     """
-    largest = max((night.planned_bytes or 0 for night in nights), default=0) or 1
+    largest = max((sum(night.planned or ()) for night in nights), default=0) or 1
     return render(
         "nights.html.j2", cluster_id=cluster_id, nights=nights, links=links, largest=largest, home=home, sheet=sheet
     )

@@ -2,8 +2,8 @@
 
 import re
 
-from execution.tables import Warehouse
 from setup.paths import HOME
+from stored.tables import Warehouse
 from tests.execution.warehouse import CLUSTER, RUN
 
 SETTINGS = f"""\

@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 
 from execution.admin import KafkaAdmin
 from execution.planned import load
-from execution.tables import Warehouse
+from stored.tables import Warehouse
 from tests.airflow.scene import STEPS, TITLE, WAVE, Field, MakeScene
 from tests.airflow.server import RefusedByAirflow
 from tests.execution.warehouse import RUN, add_verdict

@@ -12,9 +12,9 @@ import schemas
 from asking.noticing import consumer_tables
 from asking.question import Question, facts_for, settings_for
 from asking.run_facts import read_facts
-from execution.tables import Warehouse
 from optimizer.planning.in_memory import plan_in_memory, records
 from optimizer.planning.policy.all_rules import instance_of
+from stored.tables import Warehouse
 
 OF_INSTANCE = ("instance", "instance_brokers")
 OF_PLAN = (

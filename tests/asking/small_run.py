@@ -13,13 +13,13 @@ from asking.options import variant_parser
 from asking.question import Question, question_of
 from asking.run_facts import RunFacts
 from benchmarks.rows import partition_row, row
-from execution.tables import Warehouse
 from optimizer.configuration import merge
 from optimizer.planning.in_memory import plan_in_memory, records
 from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.partitions import DECIDED
 from optimizer.planning.policy.topic_mosts import COLUMNS as MOSTS
 from optimizer.shipped import defaults
+from stored.tables import Warehouse
 
 CLUSTER, RUN = "orders", "night-1"
 GB = 10**9

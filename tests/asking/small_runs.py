@@ -11,9 +11,9 @@ import pyarrow as pa
 
 import schemas
 from asking.run_rows import COLUMNS, RunRows, frame_of
-from execution.tables import Warehouse
 from optimizer.declared import DECLARED, NAMES
 from optimizer.settings import ClusterInput, Settings
+from stored.tables import Warehouse
 
 CLUSTER = "c"
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

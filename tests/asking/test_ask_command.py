@@ -10,8 +10,8 @@ import pytest
 
 from asking.cli import main
 from asking.run_facts import last_run, read_facts
-from execution.tables import Warehouse
 from optimizer.planning.in_memory import records
+from stored.tables import Warehouse
 from tests.asking.small_run import CLUSTER, KEY, RUN, add_verdict, make_facts, write_run
 
 FACTS = make_facts(policy={"demote_brokers": [6]}, cluster={"max_moves": 4})

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from asking.cli import main
-from execution.tables import Warehouse
+from stored.tables import Warehouse
 from tests.asking.small_runs import CLUSTER, NOON, StoredRun, full_row, partition, planned, settings_of
 
 A = StoredRun(

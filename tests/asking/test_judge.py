@@ -15,12 +15,12 @@ from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import Kind, NamedPartition, TheirPlan
 from asking.question import Question, settings_for
 from asking.run_facts import RunFacts
-from execution.planned import Refused
 from optimizer.errors import ConfigError
 from optimizer.kafka.reassignment_json import TopicPartition, format_reassignment
 from optimizer.planning.in_memory import plan_in_memory
 from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.planning.policy.all_rules import instance_of
+from stored.verdicts import Refused
 from tests.asking.small_run import BROKERS, CLUSTER, GB, RUN, broker, make_facts, partition, write_run
 
 Lists = Mapping[TopicPartition, Sequence[int]]

@@ -9,6 +9,7 @@ from asking.sections import Document, Dots, Drawing, Grid, Section
 from asking.sections import page as answer_page
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.fleet_page import fleet_page
+from optimizer.emit.inside_sentences import Copied
 from optimizer.emit.rows import (
     AlternativeRow,
     BoundRow,
@@ -171,8 +172,8 @@ def _night(number: int) -> Night:
         approved_by=("ann", "bob") if is_planned else (),
         waves=6 if is_planned else 0,
         waves_executed=number % 7 if is_planned else 0,
-        planned_bytes=(30 - number) * 10**12 if is_planned else None,
-        done_bytes=number % 7 * 10**11 if is_planned else 0,
+        planned=Copied((30 - number) * 10**12, number % 3 * 10**10) if is_planned else None,
+        done=Copied(number % 7 * 10**11 if is_planned else 0, 0),
         disk=Imbalance(1.5, 1.02) if is_planned else None,
         outside=Imbalance(40, 0) if is_planned else None,
         predicted_seconds=(9 * HOUR, 12 * HOUR) if is_planned else None,
@@ -198,8 +199,8 @@ def _site() -> str:
             approved_by="ann (1 of 2)",
             waves=6,
             waves_executed=2,
-            planned_bytes=night.planned_bytes,
-            done_bytes=night.done_bytes,
+            planned=night.planned,
+            done=night.done,
         )
         for night in map(_night, reversed(range(30)))
     ]

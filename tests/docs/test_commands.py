@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.generate import generate
-from execution.tables import Warehouse
 from setup.java import spark_java
+from stored.tables import Warehouse
 from tests.asking.benchmark_facts import facts_of
 from tests.asking.small_run import write_run
 from tests.docs.pages import ROOT, Block, blocks, output_under

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from execution.admin import NO_ANSWER
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
-from execution.tables import Overtaken
 from execution.throttles import Setting, covers
+from stored.tables import Overtaken
 from tests.execution.scene import changed
 
 Lists = Mapping[TopicPartition, tuple[int, ...]]
@@ -297,11 +297,9 @@ class MemoryWarehouse:
         stored["documents"] = self.documents
         return [row for row in stored[table] if all(row[name] == value for name, value in equal.items())]
 
-    required_rows = rows
-
     def table(self, table: str, *, columns: Sequence[str], version: int | None, **equal: Any) -> Any:
-        """Some columns of these rows."""
-        rows = [{name: row[name] for name in columns} for row in self.rows(table, **equal)]
+        """Some columns of these rows; all by default."""
+        rows = [{name: row[name] for name in columns or row} for row in self.rows(table, **equal)]
         return SimpleNamespace(to_pylist=lambda: rows)
 
     def append(self, table: str, rows: Sequence[Mapping[str, Any]], *, after: int) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from execution import claims
-from execution.tables import Warehouse
+from stored.tables import Warehouse
 from tests.execution.test_runs import NOW, end
 from tests.execution.warehouse import add_waves
 

@@ -9,12 +9,13 @@ import pytest
 
 from execution import claims, election, steps, throttling
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
-from execution.planned import Refused, plan_documents, wave_documents
+from execution.planned import plan_documents, wave_documents
 from execution.steps import Execution
-from execution.tables import Warehouse
 from execution.throttles import Setting
 from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 from tests.execution.clock import without_waiting
 from tests.execution.test_preflight import BEFORE, at
 from tests.execution.warehouse import CLUSTER, load_plan, write_plan

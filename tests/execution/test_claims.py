@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from execution import claims
-from execution.planned import Plan, Refused
-from execution.tables import Overtaken, Warehouse
+from execution.planned import Plan
+from stored.tables import Overtaken, Warehouse
+from stored.verdicts import Refused
 from tests.execution.clock import without_waiting
 from tests.execution.warehouse import CLUSTER, load_plan, usual_plan, write_plan
 
@@ -24,8 +25,9 @@ AT_ONCE = """\
 import sys
 from dataclasses import replace
 from execution import claims
-from execution.planned import Refused, load
-from execution.tables import Warehouse
+from execution.planned import load
+from stored.verdicts import Refused
+from stored.tables import Warehouse
 warehouse = Warehouse(sys.argv[1])
 plan = replace(load(warehouse, cluster_id="c", run_id="r"), run_id=sys.argv[2])
 sys.stdin.readline()

@@ -13,10 +13,10 @@ from deltalake.exceptions import DeltaError
 from execution import claims, cli
 from execution.cli import main
 from execution.command import load_settings
-from execution.planned import Refused
 from execution.steps import Incomplete, StillMoving
-from execution.tables import Warehouse
 from setup.ballast_options import parser
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 from tests.execution.warehouse import CLUSTER, RUN, VALID_HOURS, add_verdict, load_plan, usual_plan, write_plan
 
 UNTIL = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=VALID_HOURS)

@@ -13,10 +13,10 @@ import schemas
 from execution import claims
 from execution.cli import main
 from execution.observed import Observed
-from execution.planned import Refused
 from execution.steps import StillMoving
-from execution.tables import Warehouse
 from optimizer.units import NEVER_SECONDS
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 from tests.execution.scene import DONE, MOVING, Scene
 from tests.execution.test_preflight import BEFORE, PARTITION, at
 from tests.execution.test_runs import end
@@ -237,8 +237,9 @@ def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shown:
             add_waves(warehouse, RUN, CLUSTER, waves, estimated_seconds=seconds)
         log(warehouse, 1, *events)
         assert main(["show", "--run-id", RUN, "--warehouse", warehouse.path]) == 0
-        verdict, manifest, approval, *rest = capsys.readouterr().out.splitlines()
+        verdict, manifest, approval, validity, *rest = capsys.readouterr().out.splitlines()
         assert (verdict, manifest, approval) == ("c: planned", "  manifest r 1", "  not approved")
+        assert validity.startswith("  never expires")
         return rest
 
     return lines
@@ -311,7 +312,7 @@ def test_waves_are_shown_below_their_own_cluster_in_order(tmp_path: Path, capsys
     log(warehouse, 1, ("executed", 100), ("copied", 101), run_id="other")
     summary = {"kind": "summary", "wave": 0, "content": "all is well", "sha256": ""}
     warehouse.append("documents", [{"cluster_id": "c", "run_id": RUN, "path": "c/summary.txt", **summary}])
-    plan = ["  manifest r 1", "  not approved"]
+    plan = ["  manifest r 1", "  not approved", "  never expires, because its inputs have no capture time"]
     of_c = ["c: planned", *plan]
     of_c += ["  wave 2: 10 min predicted, 540 s measured", "  wave 10: 10 min predicted, 12 min measured"]
     of_d = ["d: planned", *plan, "  wave 2: 10 min predicted, 480 s measured"]

@@ -13,12 +13,12 @@ from execution.admin import NO_ANSWER
 from execution.directories import Misplaced, announce, announcements, describe_misplaced, due, misplaced
 from execution.fix_dirs import check_dirs, with_space
 from execution.observed import Observed, Replica, Stored
-from execution.planned import Refused
 from execution.rollback import roll_back
 from execution.run import dry_run
 from execution.steps import Incomplete, StillMoving
 from execution.watch import Patience, Stalled
 from execution.wave import rollback_of
+from stored.verdicts import Refused
 from tests.execution.fake_kafka import OWN_CHOICE
 from tests.execution.lab import LIMITS, MB, MODULES, SIZE, Build, Lab, bare_wave, cluster_at
 from tests.execution.scene import FakeAdmin

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from execution.observed import Stored
-from execution.planned import Refused
 from execution.steer_command import steer_wave
 from execution.steps import StillMoving
 from execution.watch import Patience, Stalled, Stopped, Watch
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
+from stored.verdicts import Refused
 from tests.execution.lab import AFTER, MB, RATE, Build, Lab
 
 FOLLOWER, LEADER = ("brokers", "3", FOLLOWER_RATE), ("brokers", "1", LEADER_RATE)

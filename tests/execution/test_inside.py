@@ -17,7 +17,7 @@ from execution.in_charge import in_charge
 from execution.inside import Place, place_of
 from execution.journal import changes_of, wave_of
 from execution.observed import Observed, Replica, Stored
-from execution.planned import Plan, Refused
+from execution.planned import Plan
 from execution.progress import CopySize, brokers_of, running_copies, waiting_bytes
 from execution.rollback import roll_back, say_rollback
 from execution.run import dry_run
@@ -30,6 +30,7 @@ from execution.watch import Patience, Stalled, Stopped, Watch
 from execution.wave import MoveState, Wave, rollback_of
 from optimizer.errors import BallastError
 from optimizer.kafka.throttle import LOG_DIR_RATE
+from stored.verdicts import Refused
 from tests.execution.fake_kafka import Killed
 from tests.execution.lab import FIRST, LIMITS, MB, MODULES, RATE, SIZE, Lab, bare_wave, cluster_at
 from tests.execution.warehouse import VALID_HOURS, Inside, load_plan, load_wave, plan_of, write_plan

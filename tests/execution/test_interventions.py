@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from execution import claims
-from execution.planned import Refused
 from execution.steps import Incomplete, StillMoving
 from execution.wanted import STOP
 from execution.watch import Stopped
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from stored.verdicts import Refused
 from tests.execution.lab import AFTER, BEFORE, MB, Build
 
 FIRST, SECOND = ("t", 0), ("t", 1)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from execution.kafka_tools import REASSIGN, KafkaTools, ToolResult
-from execution.planned import Refused
 from optimizer.errors import BallastError
+from stored.verdicts import Refused
 
 DOCUMENT = '{"partitions":[]}'
 LISTS = {("b", 0): (3, 1), ("a", 10): (2,), ("a", 9): (1, 2)}

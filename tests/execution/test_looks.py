@@ -9,8 +9,8 @@ import pytest
 
 from execution import claims, observed
 from execution.observed import Observed
-from execution.planned import Refused
 from execution.steps import Execution, Incomplete, StillMoving
+from stored.verdicts import Refused
 from tests.execution.scene import DONE, MOVING, Scene
 from tests.execution.test_preflight import BEFORE, PARTITION, at
 from tests.execution.warehouse import plan_of

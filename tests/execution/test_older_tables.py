@@ -9,11 +9,11 @@ import pytest
 from deltalake import DeltaTable
 
 import schemas
-from execution import tables
-from execution.tables import Overtaken, Warehouse
 from optimizer.errors import ConfigError
 from schemas.spark import schema_of
 from schemas.table import Table, column
+from stored import tables
+from stored.tables import Overtaken, Warehouse
 
 APPROVALS = schemas.ALL["approvals"]
 ROW = {

@@ -13,10 +13,11 @@ import pytest
 from deltalake import DeltaTable
 
 from execution.approve import approve
-from execution.planned import Plan, Refused, plan_documents, wave_documents
-from execution.tables import Warehouse
+from execution.planned import Plan, plan_documents, wave_documents
 from optimizer.emit import kafka_files
 from optimizer.errors import ConfigError, StageError
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 from tests.execution.warehouse import (
     CAPTURED_AT,
     CLUSTER,
@@ -73,10 +74,10 @@ def spoil(warehouse: Warehouse) -> None:
     remove(warehouse, "c/wave-01/throttle.json")
 
 
-def add(warehouse: Warehouse, path: str) -> None:
+def add(warehouse: Warehouse, path: str, kind: str = "reassignment") -> None:
     """Add a document of the first wave to the table."""
     row = warehouse.rows("documents", path="c/wave-01/reassignment.json")[0]
-    warehouse.append("documents", [{**row, "path": path}])
+    warehouse.append("documents", [{**row, "path": path, "kind": kind}])
 
 
 def of_format(warehouse: Warehouse, number: int) -> None:
@@ -143,7 +144,7 @@ CHANGED: dict[str, tuple[Callable[[Warehouse], None], str]] = {
         lambda w: of_format(w, 2),
         "manifest.json has format 2, but this release reads format 1: use the release that made the plan, or ",
     ),
-    "two manifests": (lambda w: add(w, "c/manifest.json"), "has 2 rows for c/manifest.json, expected 1"),
+    "two manifests": (lambda w: add(w, "c/manifest.json", "manifest"), "has 2 rows for c/manifest.json, expected 1"),
     "a later attempt planned something else": (
         lambda w: add_verdict(w, "0" * 64, verdict="planned", attempt=2),
         "manifest.json was changed after the run",

@@ -7,9 +7,10 @@ from deltalake import DeltaTable
 
 from execution.cli import main
 from execution.export import quality_pages
-from execution.tables import Warehouse
 from optimizer import folders
 from optimizer.locks import lock_run
+from stored.runs import StoredRuns
+from stored.tables import Warehouse
 from tests.execution.finished_runs import CONTENTS, LINES, add_checks, add_documents, add_plan, end
 
 PAGES = ("index.html", "report.css")
@@ -43,7 +44,10 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_the_last_attempt_is_written(warehouse: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All documents of planned and idle clusters byte for byte, all quality pages, nothing of other runs."""
     assert report(warehouse, tmp_path / "to") == 0
-    pages = {f"r/quality/{cluster}.html": text.encode() for cluster, text in quality_pages(warehouse, "r").items()}
+    pages = {
+        f"r/quality/{cluster}.html": text.encode()
+        for cluster, text in quality_pages(StoredRuns(warehouse, "r")).items()
+    }
     assert pages.keys() == {"r/quality/a.html", "r/quality/b.html"}
     plan = {f"r/a/{name}": content for name, content in FILES.items()}
     found = files(tmp_path / "to")
@@ -73,11 +77,11 @@ def test_a_quality_page_has_the_checks_of_its_cluster(warehouse: Warehouse, tmp_
 
 def test_an_unsorted_table_gives_the_same_page(warehouse: Warehouse) -> None:
     """Results are sorted by table and rule: the order of rows in a Delta table is not fixed."""
-    page = quality_pages(warehouse, "r")["a"]
+    page = quality_pages(StoredRuns(warehouse, "r"))["a"]
     rows = warehouse.rows("quality_results", run_id="r", cluster_id="a")
     DeltaTable(f"{warehouse.path}/quality_results").delete()
     warehouse.append("quality_results", rows[::-1])
-    assert quality_pages(warehouse, "r")["a"] == page
+    assert quality_pages(StoredRuns(warehouse, "r"))["a"] == page
 
 
 def test_the_jobs_own_folder_stays_as_it_is(warehouse: Warehouse, tmp_path: Path) -> None:

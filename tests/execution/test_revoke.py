@@ -12,9 +12,10 @@ from deltalake import DeltaTable
 
 import schemas
 from execution import claims
-from execution.approvals import in_force, revocation
 from execution.in_charge import in_charge
-from execution.planned import Refused, in_words
+from execution.planned import in_words
+from stored.approvals import in_force, revocation
+from stored.verdicts import Refused
 from tests.execution.test_cli import Commands, Ended
 from tests.execution.warehouse import CLUSTER, RUN, load_plan, usual_plan, write_plan
 

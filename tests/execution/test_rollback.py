@@ -7,11 +7,11 @@ import pytest
 
 from execution import claims
 from execution.in_charge import in_charge
-from execution.planned import Refused
 from execution.rollback import roll_back, say_rollback
 from execution.steps import Incomplete, StillMoving
 from execution.wave import rollback_of
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS
+from stored.verdicts import Refused
 from tests.execution.fake_kafka import Killed
 from tests.execution.lab import AFTER, BEFORE, LIMITS, MB, Build, Lab
 

@@ -12,13 +12,13 @@ import pytest
 
 from execution import claims
 from execution.in_charge import Busy
-from execution.planned import Refused
 from execution.rollback import say_rollback
 from execution.run import dry_run
 from execution.steps import Incomplete, Owed, StillMoving
 from execution.wanted import CANCEL
 from execution.watch import Stalled, Stopped
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
+from stored.verdicts import Refused
 from tests.execution.fake_kafka import Killed
 from tests.execution.lab import AFTER, BEFORE, FIRST, LIMITS, MB, RATE, Build, Lab
 

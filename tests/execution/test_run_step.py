@@ -14,8 +14,8 @@ from execution.health import Baseline
 from execution.held import held_wave
 from execution.journal import changes_of
 from execution.options import STEPS
-from execution.tables import Warehouse
 from execution.throttles import Entry
+from stored.tables import Warehouse
 from tests.execution.test_cli import Commands
 from tests.execution.warehouse import load_plan, load_wave, usual_plan, write_plan
 

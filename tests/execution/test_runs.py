@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from execution import claims
 from execution.cli import main
-from execution.tables import Warehouse
+from stored.tables import Warehouse
 from tests.execution.warehouse import add_waves
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -196,11 +196,13 @@ def test_a_wave_is_executed_when_it_is_released(
 
 
 def test_a_run_says_what_it_copies_and_until_when(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    """All plans of a run together, and the first that expires; "-" for plans of earlier releases and refusals."""
+    """All plans of a run together, and the first that expires; "-" for plans whose waves were deleted."""
     end(warehouse, "old", c="planned")
     later = NOW.replace(hour=13)
-    end(warehouse, "new", moved_bytes=2 * 10**12, until=NOW, c="planned")
-    end(warehouse, "new", moved_bytes=5 * 10**11, until=later, d="planned")
+    end(warehouse, "new", until=NOW, c="planned")
+    end(warehouse, "new", until=later, d="planned")
+    add_waves(warehouse, "new", "c", 2, moved_bytes=10**12)
+    add_waves(warehouse, "new", "d", 1, moved_bytes=5 * 10**11)
     end(warehouse, "idle", moved_bytes=0, until=NOW, c="nothing_to_do")
     assert main(["show", "--warehouse", warehouse.path]) == 0
     header, *lines = capsys.readouterr().out.splitlines()
@@ -216,10 +218,10 @@ def test_a_run_says_what_it_copies_and_until_when(warehouse: Warehouse, capsys: 
 
 def test_each_cell_is_below_its_header(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a run with other values in each column: the first plan that expires, and all bytes, waves and approvals."""
-    end(warehouse, "one", moved_bytes=10**9, until=NOW + timedelta(days=2), c="planned")
-    end(warehouse, "one", moved_bytes=2 * 10**9, until=NOW + timedelta(days=1), d="planned")
-    add_waves(warehouse, "one", "c", 4)
-    add_waves(warehouse, "one", "d", 1)
+    end(warehouse, "one", until=NOW + timedelta(days=2), c="planned")
+    end(warehouse, "one", until=NOW + timedelta(days=1), d="planned")
+    add_waves(warehouse, "one", "c", 4, moved_bytes=25 * 10**7)
+    add_waves(warehouse, "one", "d", 1, moved_bytes=2 * 10**9)
     approve(warehouse, "one", "d", "eve")
     execute(warehouse, "one", "c", 2, DONE)
     execute(warehouse, "one", "c", 3, DONE)
@@ -287,7 +289,7 @@ def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytes
         "waves": 2,
         "waves_executed": 1,
     }
-    planned |= unknown
+    planned |= unknown | {"moved_bytes": 0}
     assert [(run["run_id"], run["clusters"]) for run in runs] == [
         ("new", [planned, {"cluster_id": "d", **refused}]),
         ("old", [{"cluster_id": "c", **refused}]),

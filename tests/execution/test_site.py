@@ -9,9 +9,10 @@ import pytest
 from deltalake import DeltaTable
 
 from execution.cli import main
-from execution.tables import Warehouse
+from optimizer.emit.inside_sentences import Copied
 from optimizer.emit.site_pages import Imbalance, Night, RunLine, index_page, nights_page
 from optimizer.units import NEVER_SECONDS
+from stored.tables import Warehouse
 from tests.emit.texts import by_header, html_tables
 from tests.execution.finished_runs import (
     CONTENTS,
@@ -27,7 +28,7 @@ from tests.execution.finished_runs import (
 )
 from tests.execution.test_report_command import files
 from tests.execution.test_runs import approve, revoke
-from tests.execution.warehouse import add_waves
+from tests.execution.warehouse import CLUSTER, RUN, add_waves, usual_plan, write_plan
 
 HEAD = ("../report.css", "../index.html")  # links at the top of each cluster's page
 DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
@@ -257,7 +258,9 @@ def test_each_cell_is_below_its_header() -> None:
     """Of runs and nights with other values in each column; unknown ones are dashes, and hostile names stay text."""
     at = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
     links = {"c<b>": "r1/c/report.html", "d": ""}
-    run = RunLine("r<i>1", at, "r1/index.html", links, "1 planned <u>", "ann <b>", 7, 3, 8 * GB, 2 * GB)
+    run = RunLine(
+        "r<i>1", at, "r1/index.html", links, "1 planned <u>", "ann <b>", 7, 3, Copied(8 * GB, 0), Copied(2 * GB, 0)
+    )
     unknown = RunLine("r2", None, "", {}, "refused", "-", None, None, None, None)
     text = index_page([run, unknown], {"c": "clusters/c.html"}, most_names=3, sheet="s.css")
     header = ("run", "verdict at (UTC)", "clusters", "verdict", "approved by", "waves executed", "bytes planned",
@@ -268,19 +271,35 @@ def test_each_cell_is_below_its_header() -> None:
          "3 of 7", "8.00 GB", "2.00 GB"],
         ["r2", "-", "", "refused", "-", "-", "-", "-"],
     )  # fmt: skip
-    night = Night("n<i>1", at, "c", "planned <u>", ("ann <b>", "bob"), 9, 4, 10 * GB, 3 * GB, Imbalance(1.5, 1.02),
-                  Imbalance(7, 2), (5 * HOUR, 6 * HOUR), 8 * HOUR, 2)  # fmt: skip
-    none = replace(night, run_id="n2", at=None, approved_by=(), waves=0, planned_bytes=None, done_bytes=0, disk=None,
+    night = Night("n<i>1", at, "c", "planned <u>", ("ann <b>", "bob"), 9, 4, Copied(4 * GB, 6 * GB), Copied(3 * GB, 0),
+                  Imbalance(1.5, 1.02), Imbalance(7, 2), (5 * HOUR, 6 * HOUR), 8 * HOUR, 2)  # fmt: skip
+    none = replace(night, run_id="n2", at=None, approved_by=(), waves=0, planned=None, done=Copied(0, 0), disk=None,
                    outside=Imbalance(None, 1), predicted_seconds=None, measured_seconds=None)  # fmt: skip
-    half = replace(night, run_id="n3", planned_bytes=5 * GB, done_bytes=GB, waves_measured=9)
+    half = replace(night, run_id="n3", planned=Copied(5 * GB, 0), done=Copied(0, GB), waves_measured=9)
     text = nights_page("c", [night, none, half], {"n<i>1": "../n1/c.html"}, home="i.html", sheet="s.css")
     names = ("run", "drawn", "planned", "done", "verdict", "verdict at (UTC)", "fullest disk", "outside bands",
               "hours predicted", "measured", "waves", "approved by")  # fmt: skip
     same = ["planned <u>", "2026-03-14 15:09", "1.50x → 1.02x", "7 → 2", "5.0 to 6.0"]
     assert html_tables(text)["Nights"] == by_header(
         names,
-        ["<../n1/c.html> n<i>1", "bar:30 upto:30:70", "10.00 GB", "3.00 GB", *same, "8.0 (2 of 9)", "4 of 9",
+        ["<../n1/c.html> n<i>1", "bar:30 upto:30:70", "4.00 GB and 6.00 GB inside brokers", "3.00 GB", *same,
+         "8.0 (2 of 9)", "4 of 9",
          "ann <b>, bob"],
         ["n2", "bar:0 upto:0:0", "-", "-", "planned <u>", "-", "-", "- → 1", "-", "-", "-", "-"],
-        ["n3", "bar:10 upto:10:40", "5.00 GB", "1.00 GB", *same, "8.0", "4 of 9", "ann <b>, bob"],
+        ["n3", "bar:10 upto:10:40", "5.00 GB", "1.00 GB inside brokers", *same, "8.0", "4 of 9", "ann <b>, bob"],
     )  # fmt: skip
+
+
+def test_approve_show_and_the_site_have_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those between brokers, and apart from them those inside brokers."""
+    warehouse = write_plan(tmp_path / "w", usual_plan())
+    add_waves(warehouse, RUN, CLUSTER, 1, moved_bytes=10 * GB)
+    add_waves(warehouse, RUN, CLUSTER, 2, moved_bytes=GB, inside_brokers=True)
+    words = "10.00 GB and 2.00 GB inside brokers"
+    main(["show", "--warehouse", warehouse.path])
+    assert f"  {words}  " in capsys.readouterr().out
+    main(["approve", "--run-id", RUN, "--cluster", CLUSTER, "--warehouse", warehouse.path])
+    assert f"It copies {words} in 3 waves" in capsys.readouterr().out
+    found = site(warehouse, tmp_path / "s")
+    pages = found["index.html"], found[f"clusters/{CLUSTER}.html"]
+    assert all(f">{words}<".encode() in page for page in pages)

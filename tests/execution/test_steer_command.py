@@ -11,13 +11,13 @@ from execution.held import held_wave
 from execution.in_charge import Busy
 from execution.journal import never_set_of
 from execution.lock_files import path_of
-from execution.planned import Refused
 from execution.steer_command import BYTES_PER_MB, steer_wave, wanted_rate
-from execution.tables import Warehouse
 from execution.wanted import Wanted
 from optimizer import locks
 from optimizer.errors import BallastError, ConfigError, StageError
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 from tests.execution.lab import BEFORE, MB, RATE, Build, Lab
 from tests.execution.scene import Scene
 

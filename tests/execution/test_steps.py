@@ -12,12 +12,12 @@ import pytest
 from execution import claims
 from execution.journal import entries_of
 from execution.observed import Stored
-from execution.planned import Refused
 from execution.steps import StillMoving
 from execution.wanted import Wanted
 from optimizer import locks
 from optimizer.errors import BallastError
 from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE
+from stored.verdicts import Refused
 from tests.execution.scene import DONE, MOVING, SET, Scene
 from tests.execution.test_preflight import BEFORE, CASES, PARTITION, at
 from tests.execution.warehouse import plan_of, usual_plan

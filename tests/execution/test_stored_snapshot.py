@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.rows import partition_row, row
 from execution.observed import TopicPartition
-from execution.planned import Refused
 from execution.stored_snapshot import later_snapshot, planned_from
-from execution.tables import Warehouse
 from optimizer.errors import ConfigError, StageError
 from optimizer.kafka.throttle import LEADER_RATE, LOG_DIR_RATE
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 from tests.execution.test_cli import Commands
 from tests.execution.warehouse import (
     CLUSTER,

@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 import schemas
-from execution.tables import VersionGone, Warehouse
 from optimizer.errors import ConfigError
 from schemas.table import column
+from stored.tables import VersionGone, Warehouse
 
 INSTANCE = schemas.ALL["instance"]
 

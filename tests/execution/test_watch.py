@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from execution.planned import Refused
 from execution.steps import StillMoving
 from execution.wanted import CANCEL, STOP, Wanted, describe_wanted
 from execution.watch import Patience, Stalled, Stopped, Watch
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
+from stored.verdicts import Refused
 from tests.execution.lab import AFTER, BEFORE, FIRST, MB, RATE, SIZE, Build
 
 FOLLOWERS = ("topics", "t", FOLLOWER_REPLICAS)

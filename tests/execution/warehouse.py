@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from execution.observed import Throttle
 from execution.planned import Plan, load, wave_documents
-from execution.tables import Warehouse
 from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.kafka_files import kafka_documents
@@ -16,6 +16,7 @@ from optimizer.emit.rows import DirMoveRow, EarlierThrottleRow, PlanRow, SourceR
 from optimizer.emit.throttle_files import STYLES, throttle_documents
 from optimizer.kafka.reassignment_json import ANY_DIR
 from optimizer.kafka.throttle import LOG_DIR_RATE
+from stored.tables import Warehouse
 from tests.emit.throttled import EARLIER, throttled_plan
 
 CLUSTER, RUN = "c", "r"
@@ -138,7 +139,8 @@ def write_plan(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", att
         for d in documents(plan)
     ]
     warehouse.append("documents", rows)
-    add_verdict(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt)
+    until = datetime.fromtimestamp(plan.valid_until, UTC) if plan.valid_until else None
+    add_verdict(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt, until=until)
     return warehouse
 
 
@@ -158,6 +160,7 @@ def add_verdict(
     attempt: int,
     exit_code: int = 0,
     reason: str | None = None,
+    until: datetime | None = None,
 ) -> None:
     """Store a verdict of an attempt at the run."""
     row = {
@@ -169,6 +172,7 @@ def add_verdict(
         "exit_code": exit_code,
         "reason": reason,
         "manifest_sha256": manifest_sha256,
+        "valid_until": until,
     }
     warehouse.append("verdicts", [row])
 

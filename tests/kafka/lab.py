@@ -14,11 +14,11 @@ from execution.admin import KafkaAdmin
 from execution.approve import approve
 from execution.cli import main
 from execution.observed import Observed, Replica
-from execution.tables import Warehouse
 from optimizer.emit.cluster_plan import ClusterPlan
 from setup.jars import KAFKA, KAFKA39
 from setup.paths import HOME
 from sources import kafka_admin
+from stored.tables import Warehouse
 from tests.execution.warehouse import (
     CLUSTER,
     RUN,

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from execution.tables import Warehouse
 from setup.jars import KAFKA, is_ready
 from setup.paths import HOME
 from sources import kafka_admin
+from stored.tables import Warehouse
 from tests.kafka import scene
 from tests.kafka.cluster import Cluster, running
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from execution.tables import Warehouse
 from optimizer.units import human_bytes
+from stored.tables import Warehouse
 
 Row = Mapping[str, Any]
 Cells = list[str]

@@ -18,12 +18,12 @@ import pytest
 
 import schemas
 from execution.planned import load
-from execution.tables import Warehouse
 from setup import app_zip, classes, site_conf
 from setup.jars import delta_jars
 from setup.java import java, spark_java
 from setup.options import CommandLine
 from setup.paths import HOME, spark_home
+from stored.tables import Warehouse
 from tests.pipeline.test_fleet import TABLES, folder_of
 
 SECONDS = 900

@@ -16,7 +16,6 @@ from pyspark.sql import Row, SparkSession
 import schemas
 from execution.approve import approve
 from execution.planned import load
-from execution.tables import Warehouse
 from optimizer.errors import AlreadyApproved
 from optimizer.folders import NOTE, WITHDRAWN
 from optimizer.meter import Meter
@@ -24,6 +23,7 @@ from optimizer.settings import ClusterInput, Settings, Storage
 from optimizer.stages.runner import STAGES, run_stages
 from optimizer.stages.stage import Run
 from optimizer.stages.verdicts import Verdict, exit_code
+from stored.tables import Warehouse
 
 RUN_ID = "night"
 DESCRIBE = """Topic: t\tTopicId: abc\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=1

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 import schemas
 from execution.cli import main
-from execution.tables import Warehouse
 from optimizer import delta_tables
 from optimizer.configuration import build, merge, read_toml
 from optimizer.declared import WRITERS
@@ -31,6 +30,7 @@ from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
 from schemas.spark import conform, schema_of
 from setup.paths import HOME
+from stored.tables import Warehouse
 from tests.asking.same_tables import differences
 from tests.pipeline import shown, standalone
 from tests.pipeline.aged import age

@@ -17,7 +17,6 @@ from asking.ask import stored_figures
 from asking.execute_hint import job_options
 from asking.question import Question, settings_for
 from asking.run_facts import RunFacts, read_facts
-from execution.tables import Warehouse
 from optimizer.configuration import build, merge, read_toml
 from optimizer.given_knobs import given_knobs
 from optimizer.job_options import parser
@@ -26,6 +25,7 @@ from optimizer.setting_checks import Problems
 from optimizer.stages.runner import STAGES, run_stages
 from optimizer.stages.stage import Run
 from setup.paths import HOME
+from stored.tables import Warehouse
 from tests.asking.same_tables import differences
 from tests.fixtures import sample_consumers
 

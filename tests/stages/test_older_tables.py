@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import schemas
-from execution.tables import Warehouse
 from optimizer.delta_tables import create_or_grow
 from optimizer.errors import ConfigError
 from optimizer.store import Store
 from schemas.spark import columns_of, schema_of, small_frame
 from schemas.table import Table, Type, column
+from stored.tables import Warehouse
 from tests.stages.older_contracts import before
 from tests.stages.tables import table
 from tests.stages.test_store import brokers, record

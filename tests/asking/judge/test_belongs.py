@@ -8,9 +8,9 @@ import pytest
 
 from asking.judge.belongs import Belonging, check_belongs
 from asking.judge.their_plan import Kind, NamedPartition, TheirPlan
-from execution.planned import Refused
 from optimizer.errors import ConfigError
 from optimizer.kafka.reassignment_json import TopicPartition
+from stored.verdicts import Refused
 
 Old = Mapping[TopicPartition, Sequence[int] | None]
 

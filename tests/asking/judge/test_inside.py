@@ -11,9 +11,9 @@ from asking.judge.phases import after, summed
 from asking.judge.read_plan import read_plans
 from asking.run_facts import RunFacts
 from asking.sections import Grid, text_lines
-from execution.planned import Refused
 from optimizer.errors import ConfigError
 from optimizer.planning.plan_figures import Figures
+from stored.verdicts import Refused
 from tests.asking.judge.plans import answer, document, entry, proposal
 from tests.asking.small_run import GB, Row, broker, make_facts, partition
 
