@@ -101,7 +101,7 @@ def _read(stored: StoredRun, table: str, columns: Sequence[str], notes: list[str
     rows = stored.table(table, *columns)
     if len(rows) or stored.is_complete(table):
         return frame_of(rows)
-    version = stored.recorded_version(table)
+    version = stored.recorded(table)
     deleted = f"run {stored.run_id}: the rows of table {table} were deleted"
     if version is None:
         notes.append(f"{deleted}, and table runs does not say from which version to read them")

@@ -9,8 +9,9 @@ from execution.planned import Plan, load, with_approvals
 from execution.throttles import after_removal
 from execution.wanted import history, own_rates
 from execution.wave import Wave
+from stored.runs import StoredRun, StoredRuns
 from stored.tables import Warehouse
-from stored.verdicts import NoManifest, Refused, unknown_name, verdicts_by_cluster
+from stored.verdicts import NoManifest, Refused
 
 
 def with_own_rates(warehouse: Warehouse, plan: Plan, wave: Wave) -> Wave:
@@ -51,19 +52,11 @@ def plan_to_end(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
         last = claims.last_event(warehouse, cluster_id)
         if last is None or last["event"] == claims.RELEASED or last["run_id"] != run_id:
             raise
-    rows = warehouse.rows("waves", cluster_id=cluster_id, run_id=run_id)
-    seconds = {int(row["wave"]): row["estimated_seconds"] for row in rows}
+    stored = StoredRun(warehouse, run_id, cluster_id)
+    seconds = {int(row["wave"]): row["estimated_seconds"] for row in stored.waves}
     waves = sorted({*seconds, abs(int(last["wave"]))})
-    sha256 = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]["manifest_sha256"]
     manifest = {"waves": dict.fromkeys(waves, ""), "wave_seconds": seconds}
-    return with_approvals(warehouse, Plan(cluster_id, run_id, manifest, sha256, ()))
-
-
-def _check_known(warehouse: Warehouse, cluster_id: str) -> None:
-    """Raise ``StageError`` if there is no warehouse, or if no run of it has the cluster."""
-    known = {row["cluster_id"] for row in warehouse.required_rows("verdicts")}
-    if cluster_id not in known:
-        raise unknown_name(warehouse.path, "cluster", cluster_id, known, "./ballast show lists the runs")
+    return with_approvals(warehouse, Plan(cluster_id, run_id, manifest, stored.verdict["manifest_sha256"], ()))
 
 
 def held_wave(warehouse: Warehouse, cluster_id: str) -> tuple[Plan, Wave]:
@@ -78,7 +71,7 @@ def held_wave(warehouse: Warehouse, cluster_id: str) -> tuple[Plan, Wave]:
     """
     last = claims.last_event(warehouse, cluster_id)
     if last is None or last["event"] == claims.RELEASED:
-        _check_known(warehouse, cluster_id)
+        _ = StoredRuns(warehouse, cluster_id=cluster_id).verdicts  # refuses an unknown cluster
         raise Refused(f"no wave holds cluster {cluster_id!r}: there is nothing to steer; ./ballast show lists the runs")
     plan = plan_to_end(warehouse, cluster_id=cluster_id, run_id=str(last["run_id"]))
     number = int(last["wave"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,6 +14,8 @@ import pyarrow as pa
 from optimizer.declared import WRITERS
 from optimizer.emit.inside_sentences import Copied
 from optimizer.emit.manifest import FORMAT, NAME
+from optimizer.errors import StageError
+from optimizer.similar import did_you_mean
 from schemas.verdicts import NOTHING_TO_DO, PLANNED
 from stored.tables import Warehouse
 from stored.verdicts import (
@@ -21,8 +24,6 @@ from stored.verdicts import (
     Verdict,
     check_planned,
     last_verdicts,
-    unknown_name,
-    verdicts_by_cluster,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]  # run and cluster
+_TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
+_NO_RUN_HINT = (
+    "A job that ends before its first stage stores no run: its log says why (for example a configuration error, a "
+    "missing input, or a cluster that cannot be reached)"
+)
 _WAVE_COLUMNS = ("wave", "moved_bytes", "inside_brokers", "estimated_seconds", "least_seconds", "most_seconds")
 
 
@@ -45,6 +51,11 @@ def copied(waves: Iterable[Row]) -> Copied:
     for row in waves:
         sums[bool(row["inside_brokers"])] += int(row["moved_bytes"])
     return Copied(sums[False], sums[True])
+
+
+def _unknown(where: str, kind: str, name: str, known: Iterable[str], remedy: str) -> StageError:
+    """The error for an unknown run or cluster; it suggests the most similar known name."""
+    return StageError(f"{where} has no {kind} {name!r}{did_you_mean(name, known)}; {remedy}")
 
 
 class StoredRuns:
@@ -73,24 +84,34 @@ class StoredRuns:
             When the run or the cluster is unknown, or the warehouse has no tables.
         """
         run_id, cluster_id = self.key.get("run_id"), self.key.get("cluster_id")
+        where, remedy = self.warehouse.path, "./ballast show lists the runs"
         if run_id is not None:
-            by_cluster = verdicts_by_cluster(self.warehouse, run_id, cluster_id)
-            return {(run_id, cluster): row for cluster, row in sorted(by_cluster.items())}
-        clusters = {row["cluster_id"] for row in self._all}
+            where, remedy = f"run {run_id!r} in {where}", f"./ballast show --run-id {run_id} shows its clusters"
+        rows, clusters = self._rows, {row["cluster_id"] for row in self._rows}
         if cluster_id is not None and cluster_id not in clusters:
-            remedy = "./ballast show lists the runs of all"
-            raise unknown_name(self.warehouse.path, "cluster", cluster_id, clusters, remedy)
-        rows = (row for row in self._all if cluster_id in (None, row["cluster_id"]))
-        return {(row["run_id"], row["cluster_id"]): row for row in rows}
+            raise _unknown(where, "cluster", cluster_id, clusters, remedy)
+        return {(row["run_id"], row["cluster_id"]): row for row in rows if cluster_id in (None, row["cluster_id"])}
 
     @cached_property
-    def _all(self) -> Sequence[Verdict]:
-        return last_verdicts(self.warehouse.required_rows("verdicts"))
+    def _rows(self) -> Sequence[Verdict]:
+        """The last verdicts of all clusters of the run, or of all runs."""
+        run_id, path = self.key.get("run_id"), self.warehouse.path
+        if run_id is None:
+            return last_verdicts(self.warehouse.required_rows("verdicts"))
+        try:
+            rows = last_verdicts(self.warehouse.required_rows("verdicts", run_id=run_id))
+        except StageError as error:
+            raise StageError(f"{error}. {_NO_RUN_HINT}") from error
+        if not rows:
+            # For a time the most similar run id is another night: no useful suggestion.
+            similar = () if _TIME.fullmatch(run_id) else {row["run_id"] for row in self.warehouse.rows("verdicts")}
+            raise _unknown(path, "run", run_id, similar, f"./ballast show lists the runs. {_NO_RUN_HINT}")
+        return rows
 
     @cached_property
     def verdict_times(self) -> Mapping[str, datetime]:
         """When the last verdict of a run was stored, by run; a run is missing if Delta's log does not show it."""
-        return self.warehouse.written_at("verdicts", (row["run_id"] for row in self._all))
+        return self.warehouse.written_at("verdicts", (row["run_id"] for row in self._rows))
 
     def __iter__(self) -> Iterator["StoredRun"]:
         return (StoredRun(self.warehouse, *key, among=self) for key in self.verdicts)
@@ -195,10 +216,7 @@ class StoredRun:
     @property
     def decision(self) -> dict[str, Any] | None:
         """``decision.json`` with every figure; None without a plan."""
-        for content in self.documents("decision"):
-            decision: dict[str, Any] = json.loads(content)
-            return decision
-        return None
+        return next(map(json.loads, self.documents("decision")), None)
 
     @property
     def waves(self) -> list[Row]:
@@ -234,16 +252,13 @@ class StoredRun:
         solve = self.records.get("solve")
         return json.loads(solve["config_json"]) if solve else None
 
-    def recorded_version(self, name: str) -> int | None:
-        """The version of a table that the run wrote; None if the record is gone."""
-        return self._recorded(name, "writes")
+    def recorded(self, name: str, kind: str = "writes") -> Any:
+        """What the run recorded about a table, by default the version that it wrote; None if the record is gone."""
+        record = self.records.get(WRITERS[name])
+        return dict(record[kind]).get(name) if record else None
 
     def is_complete(self, name: str, version: int | None = None) -> bool:
         """Whether a version has as many rows of the run as the run wrote: then no row of the cluster is missing."""
-        fingerprint = self._recorded(name, "fingerprints")
+        fingerprint = self.recorded(name, "fingerprints")
         rows = self.warehouse.table(name, columns=["cluster_id"], version=version, run_id=self.run_id)
         return fingerprint is not None and int(fingerprint.partition(":")[0] or 0) == len(rows)
-
-    def _recorded(self, name: str, kind: str) -> Any:
-        record = self.records.get(WRITERS[name])
-        return dict(record[kind]).get(name) if record else None
