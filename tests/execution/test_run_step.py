@@ -17,7 +17,7 @@ from execution.options import STEPS
 from execution.throttles import Entry
 from stored.tables import Warehouse
 from tests.execution.test_cli import Commands
-from tests.execution.warehouse import load_plan, load_wave, usual_plan, write_plan
+from tests.execution.warehouse import add_waves, load_plan, load_wave, usual_plan, write_plan
 
 OLD = ("--max-plan-age-hours", "1e9")
 FIRST = {("stays", 0): (1, 3)}
@@ -273,7 +273,7 @@ def test_a_wave_is_ended_without_its_documents(commands: Commands, recorder: Rec
 
 @pytest.mark.parametrize("changed", [{"content": "'{}'"}, None], ids=["changed", "gone"])
 def test_a_wave_is_ended_and_steered_without_its_manifest(
-    commands: Commands, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str] | None
+    commands: Commands, recorder: Recorder, changed: dict[str, str] | None
 ) -> None:
     """While it holds the cluster: the journal, the verdict and the table of waves are enough. Not after its release."""
     plan = load_plan(commands.warehouse)
@@ -281,14 +281,7 @@ def test_a_wave_is_ended_and_steered_without_its_manifest(
     entries = {key: Entry(None, value) for key, value in wave.throttles.items()}
     changes = changes_of(wave, entries, Baseline(frozenset(), frozenset()))
     claims.record(commands.warehouse, plan, 1, claims.HELD, changes=changes)
-    read = Warehouse.rows
-
-    def rows(warehouse: Warehouse, table: str, **equal: Any) -> list[dict[str, Any]]:
-        """The tables of a plan that are needed here, and not in the warehouse of the tests."""
-        waves = [{"wave": number, "estimated_seconds": plan.wave_seconds[number]} for number in plan.waves]
-        return waves if table == "waves" else read(warehouse, table, **equal)
-
-    monkeypatch.setattr(Warehouse, "rows", rows)
+    add_waves(commands.warehouse, "r", "c", len(plan.waves), estimated_seconds=int(plan.wave_seconds[1]))
     documents = DeltaTable(f"{commands.warehouse.path}/documents")
     if changed:
         documents.update(updates=changed, predicate="path = 'c/manifest.json'")
