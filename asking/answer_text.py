@@ -1,16 +1,17 @@
 """Answers as a table: a column for each answer, a row for each figure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from asking.answer import Answer
 from asking.sections import Grid
+from optimizer.emit.figure_table import BY_NAME, Figure
 from optimizer.planning.in_memory import Tables
 from optimizer.planning.plan_figures import Figures
-from optimizer.units import human_bytes, human_count, human_hours, human_percent, human_ratio, plural
+from optimizer.units import human_hours, human_percent, plural
 
 _NONE = "-"
 _FULLEST = "fullest_disk_percent"
@@ -20,16 +21,24 @@ OF_RUN = {"now": NOW, "this run": PLANNED}  # headings of the columns about the 
 _SHOWN_FINDINGS = 4  # kinds of findings in a line: more make it too long to read
 
 
+# Figures that no page of the job has.
+_OWN = {
+    "most_hours": Figure("most_hours", "Hours of copying, at most", show=human_hours),
+    _FULLEST: Figure(_FULLEST, "Fullest broker's disk", show=human_percent),
+    "offline": Figure("offline", "Partitions offline"),
+    "groups_noticing": Figure("groups_noticing", "Consumer groups that notice it"),
+    "groups_may_rebalance": Figure("groups_may_rebalance", "Consumer groups that may rebalance"),
+}
+
+
 @dataclass(frozen=True)
 class Row:
-    """One row of the table.
+    """One row of the table, with the label and format of the report.
 
     Parameters
     ----------
     name : str
         Of the figure.
-    label : str
-    show : callable
     is_state : bool
         It describes the cluster, so it also has a value before the plan.
     hidden_at_zero : bool
@@ -39,37 +48,32 @@ class Row:
     """
 
     name: str
-    label: str
-    show: Callable[[float], str]
     is_state: bool = False
     hidden_at_zero: bool = False
     instead_of: str = ""
 
+    @property
+    def figure(self) -> Figure:
+        """Its label and format."""
+        return _OWN.get(self.name) or BY_NAME[self.name]
+
 
 ROWS = (
-    Row("moved_bytes", "Bytes copied", human_bytes),
-    Row("moved_share_percent", "Share of all bytes", human_percent),
-    Row("gap_percent", "Above the proven minimum", human_percent),
-    Row("cross_rack_bytes", "Bytes between racks", human_bytes),
-    Row("replicas_moved", "Replicas copied", human_count),
-    Row("dir_moved_bytes", "Bytes moved inside brokers", human_bytes, hidden_at_zero=True),
-    Row("dir_moves", "Replicas moved inside brokers", human_count, hidden_at_zero=True),
-    Row("leader_changes", "Preferred leaders changed", human_count),
-    Row("waves", "Waves", human_count),
-    Row("estimated_hours", "Time of the copies", human_hours),
-    Row("most_hours", "Time, at most", human_hours),
-    Row(_FULLEST, "Fullest disk", human_percent, is_state=True),
-    Row("disk_max_over_mean", "Fullest disk, over the mean", human_ratio, is_state=True, instead_of=_FULLEST),
-    Row("brokers_outside_bands", "Brokers outside requested bands", human_count, is_state=True),
-    Row("rack_violations", "Partitions that break the rack rule", human_count, is_state=True),
-    Row("replicas_on_leaving_brokers", "Replicas on brokers to empty", human_count, is_state=True, hidden_at_zero=True),
-    Row("offline", "Partitions offline", human_count, is_state=True, hidden_at_zero=True),
-    Row("stopped_without_loss", "Partitions that take no writes", human_count, is_state=True, hidden_at_zero=True),
-    Row("stopped_by_worst_rack", "Stopped if the worst rack fails", human_count, is_state=True),
-    Row("stopped_by_worst_broker", "Stopped if the worst broker fails", human_count, is_state=True),
-    Row("groups_noticing", "Consumer groups that notice it", human_count),
-    Row("groups_may_rebalance", "Consumer groups that may rebalance", human_count),
-    Row("unexplained", "Partitions left without a reason", human_count, hidden_at_zero=True),
+    *map(Row, ("moved_bytes", "moved_share_percent", "gap_percent", "cross_rack_bytes", "replicas_moved")),
+    Row("dir_moved_bytes", hidden_at_zero=True),
+    Row("dir_moves", hidden_at_zero=True),
+    *map(Row, ("leader_changes", "waves", "estimated_hours", "most_hours")),
+    Row(_FULLEST, is_state=True),
+    Row("disk_max_over_mean", is_state=True, instead_of=_FULLEST),
+    Row("brokers_outside_bands", is_state=True),
+    Row("rack_violations", is_state=True),
+    Row("replicas_on_leaving_brokers", is_state=True, hidden_at_zero=True),
+    Row("offline", is_state=True, hidden_at_zero=True),
+    Row("stopped_without_loss", is_state=True, hidden_at_zero=True),
+    Row("stopped_by_worst_rack", is_state=True),
+    Row("stopped_by_worst_broker", is_state=True),
+    *map(Row, ("groups_noticing", "groups_may_rebalance")),
+    Row("unexplained", hidden_at_zero=True),
 )
 
 
@@ -116,7 +120,7 @@ def table(columns: Sequence[Column]) -> Grid:
     rows = []
     for number, row in enumerate(_shown([column.figures for column in columns])):
         cells = [column.instead if column.instead and number == 0 else _cell(row, column) for column in columns]
-        rows.append([row.label, *cells])
+        rows.append([row.figure.label, *cells])
     return Grid(["", *(column.heading for column in columns)], rows)
 
 
@@ -135,12 +139,12 @@ def _known(name: str, figures: Sequence[Figures]) -> list[float]:
 def _cell(row: Row, column: Column) -> str:
     before, after = column.figures.get(row.name, (None, None))
     if column.side == NOW:
-        return row.show(before) if row.is_state and before is not None else ""
+        return row.figure.show(before) if row.is_state and before is not None else ""
     if after is None:
         return _NONE
     if column.side == BOTH and row.is_state and before is not None:
-        return f"{row.show(before)}{_ARROW}{row.show(after)}"
-    return row.show(after)
+        return f"{row.figure.show(before)}{_ARROW}{row.figure.show(after)}"
+    return row.figure.show(after)
 
 
 def remarks(answers: Sequence[Answer]) -> Iterator[str]:

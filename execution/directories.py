@@ -13,7 +13,7 @@ from execution.observed import Observed, Replica, Stored, TopicPartition
 from execution.planned import Plan
 from execution.preflight import partition_names
 from execution.wave import MoveState, Wave
-from optimizer.units import clause, human_bytes, plural
+from optimizer.units import clause, first_of, human_bytes, plural
 from stored.verdicts import Refused
 
 _LISTED = 5  # replicas in a message; the rest is counted
@@ -171,6 +171,5 @@ def report_misplaced(plan: Plan, wave: Wave, replicas: Sequence[Misplaced]) -> l
 
 
 def _places(replicas: Sequence[Misplaced]) -> str:
-    names = [f"{partition_names([one.replica[:2]])} in {one.actual}, not {one.planned}" for one in replicas[:_LISTED]]
-    rest = f" and {len(replicas) - _LISTED} more" if len(replicas) > _LISTED else ""
-    return "; ".join(names) + rest
+    names = (f"{partition_names([one.replica[:2]])} in {one.actual}, not {one.planned}" for one in replicas)
+    return first_of(names, _LISTED, separator="; ")

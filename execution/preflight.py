@@ -9,7 +9,7 @@ from execution.observed import Observed, Stored, TopicPartition, size_of
 from execution.throttles import describe, is_foreign
 from execution.wave import MoveState, Wave
 from optimizer.kafka.throttle import LOG_DIR_RATE
-from optimizer.units import agree, clause, human_bytes
+from optimizer.units import agree, clause, first_of, human_bytes
 
 _LISTED = 5  # names in a message; the rest is counted
 
@@ -101,7 +101,8 @@ def warnings(wave: Wave) -> list[str]:
     unknown = sorted({topic for topic, _ in wave.after if wave.topic_ids.get(topic) is None})
     if not unknown:
         return []
-    return [f"cannot check whether topics were deleted and created again, the plan has no ids for: {_some(unknown)}"]
+    names = first_of(unknown, _LISTED)
+    return [f"cannot check whether topics were deleted and created again, the plan has no ids for: {names}"]
 
 
 def unfinished(waves: Iterable[Wave], now: Observed) -> list[TopicPartition]:
@@ -136,7 +137,7 @@ def unfinished_lines(by_state: Mapping[MoveState, Sequence[TopicPartition]], rem
 
 def partition_names(partitions: Iterable[TopicPartition]) -> str:
     """Partitions as Kafka names them, ``orders-3, orders-4``; of many only the first few."""
-    return _some([f"{topic}-{number}" for topic, number in sorted(partitions)])
+    return first_of((f"{topic}-{number}" for topic, number in sorted(partitions)), _LISTED)
 
 
 def with_reasons(partitions: Mapping[TopicPartition, str]) -> list[str]:
@@ -146,7 +147,7 @@ def with_reasons(partitions: Mapping[TopicPartition, str]) -> list[str]:
 
 def broker_names(ids: Collection[int]) -> str:
     """``broker 3`` or ``brokers 3, 4``; of many only the first few."""
-    return f"{agree(len(ids), 'broker', 'brokers')} {_some(map(str, sorted(ids)))}"
+    return f"{agree(len(ids), 'broker', 'brokers')} {first_of(sorted(ids), _LISTED)}"
 
 
 def describe_silent(silent: Collection[int]) -> str:
@@ -164,11 +165,11 @@ def _topics(wave: Wave, now: Observed) -> Iterator[str]:
     topics = sorted({topic for topic, _ in wave.after})
     deleted = [topic for topic in topics if topic not in now.topic_ids]
     if deleted:
-        yield f"{clause(len(deleted), 'topic', 'does', 'do')} not exist any more: {_some(deleted)}"
+        yield f"{clause(len(deleted), 'topic', 'does', 'do')} not exist any more: {first_of(deleted, _LISTED)}"
     recreated = [topic for topic in topics if wave.is_recreated(topic, now)]
     if recreated:
         were = clause(len(recreated), "topic", "was", "were")
-        yield f"{were} deleted and created again since the snapshot: {_some(recreated)}"
+        yield f"{were} deleted and created again since the snapshot: {first_of(recreated, _LISTED)}"
 
 
 def _brokers(wave: Wave, now: Observed) -> Iterator[str]:
@@ -256,11 +257,4 @@ def _throttles(wave: Wave, now: Observed) -> Iterator[str]:
     if foreign:
         were = clause(len(foreign), "throttle", "was", "were")
         them = agree(len(foreign), "it", "them")
-        yield f"{were} set by somebody else since the snapshot: {_some(foreign)}; remove {them} first"
-
-
-def _some(values: Iterable[str]) -> str:
-    """The first few values, and the number of the rest."""
-    texts: Sequence[str] = list(values)
-    rest = f" and {len(texts) - _LISTED} more" if len(texts) > _LISTED else ""
-    return ", ".join(texts[:_LISTED]) + rest
+        yield f"{were} set by somebody else since the snapshot: {first_of(foreign, _LISTED)}; remove {them} first"

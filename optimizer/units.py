@@ -1,6 +1,6 @@
 """Figures as people read them: decimal units (1 TB = 10^12 bytes), fixed places, thousands separated."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 _UNITS = (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))  # powers of 1000
@@ -10,6 +10,7 @@ _TIME_UNITS = ((SECONDS_PER_HOUR, "h"), (SECONDS_PER_MINUTE, "min"), (1, "s"))  
 _WHOLE_SECONDS = 10 * SECONDS_PER_MINUTE  # seconds: up to here measured times are in seconds
 _WHOLE_HOURS = 10 * SECONDS_PER_HOUR  # seconds: from here on hours are shown without a digit after the point
 NEVER_SECONDS = 2**53  # largest integer that a double holds exactly; used for "never"
+LEAST_GAP = 0.01  # percent: a smaller gap would be shown as 0.00 %
 
 
 def human_bytes(value: float) -> str:
@@ -78,6 +79,15 @@ def human_percent(value: float) -> str:
     return f"{value:.2f} %" if abs(value) < 10 else f"{value:.0f} %"
 
 
+def human_gap(percent: float) -> str:
+    """How far a plan is over its bound, rounded up to 0.01 %: only 0 is shown as 0.00 %.
+
+    >>> human_gap(0), human_gap(0.001), human_gap(2)
+    ('0.00 %', '0.01 %', '2.00 %')
+    """
+    return human_percent(max(percent, LEAST_GAP) if percent > 0 else 0)
+
+
 def human_ratio(value: float) -> str:
     """A ratio, such as ``1.05x``, with two decimal places below 100."""
     return f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
@@ -130,9 +140,20 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def first_of(names: Sequence[str]) -> str:
-    """The first of some names, and how many there are beside it."""
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
+def first_of(names: Iterable[object], shown: int = 1, *, total: int | None = None, separator: str = ", ") -> str:
+    """The first of some names, and the number of the others.
+
+    >>> first_of(["a", "b", "c"]), first_of("abcd", 2), first_of("ab", 2), first_of("ab", 2, total=9)
+    ('a and 2 more', 'a, b and 2 more', 'a, b', 'a, b and 7 more')
+
+    Parameters
+    ----------
+    total : int, optional
+        The number of all names, if ``names`` has only some of them.
+    """
+    texts = [*map(str, names)]
+    more = (total or len(texts)) - min(shown, len(texts))
+    return separator.join(texts[:shown]) + (f" and {more:,} more" if more else "")
 
 
 def human_moment(unix_seconds: int | None) -> str:

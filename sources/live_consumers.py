@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optimizer.units import plural
+from optimizer.units import first_of, plural
 from sources.kafka_admin import CLIENT_ERRORS, AskingAdmin, registered_brokers
 from sources.record import Record, malformed
 
@@ -201,21 +201,16 @@ def _assigned(encoded: bytes) -> list[dict[str, Any]]:
 def _warnings(silent: Sequence[str], refused: Sequence[str], damaged: Sequence[str]) -> Iterator[Record]:
     """At most one warning of each kind."""
     if silent:
-        reason = f"consumer groups can't be listed ({_first(silent)}): groups that rebalance may be missing"
+        reason = f"consumer groups can't be listed ({first_of(silent, _NAMED)}): groups that rebalance may be missing"
         yield _warning(reason, "start the brokers, or allow DESCRIBE on the cluster")
     if refused:
         count = plural(len(refused), "consumer group")
-        reason = f"{count} can't be described ({_first(refused)}): members and assignments are unknown"
+        reason = f"{count} can't be described ({first_of(refused, _NAMED)}): members and assignments are unknown"
         yield _warning(reason, "allow DESCRIBE on these groups")
     if damaged:
         count = plural(len(damaged), "member")
-        reason = f"assignments of {count} of consumer groups can't be decoded ({_first(damaged)})"
+        reason = f"assignments of {count} of consumer groups can't be decoded ({first_of(damaged, _NAMED)})"
         yield _warning(reason, "check the client of these members: it does not use Kafka's consumer protocol")
-
-
-def _first(texts: Sequence[str]) -> str:
-    rest = [f"and {len(texts) - _NAMED} more"] if len(texts) > _NAMED else []
-    return ", ".join([*texts[:_NAMED], *rest])
 
 
 def _warning(reason: str, remedy: str) -> Record:

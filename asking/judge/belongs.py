@@ -9,7 +9,7 @@ from optimizer.domain import LogDir
 from optimizer.errors import ConfigError, KafkaError
 from optimizer.kafka.execute import check_execute, log_dir_not_found
 from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition, format_reassignment
-from optimizer.units import agree, human_percent, plural
+from optimizer.units import agree, first_of, human_percent, plural
 from stored.verdicts import Refused
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _as_tuple(brokers: Iterable[int]) -> tuple[int, ...]:
 def _unknown_partitions(their_plan: TheirPlan, lists: Lists) -> Iterator[str]:
     unknown = [named for key, named in their_plan.partitions.items() if key not in lists]
     if unknown:
-        names = _some(named.name for named in unknown)
+        names = first_of((named.name for named in unknown), _LISTED)
         count = plural(len(unknown), "partition")
         yield f"the plan names {count} that the run does not have: {names} ({unknown[0].place}); {_OTHER_CLUSTER}"
 
@@ -135,7 +135,7 @@ def _unknown_brokers(their_plan: TheirPlan, known: Collection[int]) -> Iterator[
     if first:
         ids = sorted(first)
         named = first[ids[0]]
-        brokers = f"{plural(len(ids), 'broker')} that the run does not have: {_some(map(str, ids))}"
+        brokers = f"{plural(len(ids), 'broker')} that the run does not have: {first_of(ids, _LISTED)}"
         yield f"the plan names {brokers} ({named.name} in {named.place}); {_OTHER_CLUSTER}"
 
 
@@ -149,8 +149,8 @@ def _unknown_directories(their_plan: TheirPlan, log_dirs: Mapping[int, Sequence[
         known = f"broker {broker} has {', '.join(sorted(paths[broker]))}"
         count = f"{len(pairs):,} {agree(len(pairs), 'log directory', 'log directories')}"
         yield (
-            f"the plan names {count} that the broker does not have: {_some(pairs)} ({named.name} in {named.place}); "
-            f"Kafka starts the reassignment and then ends with {refusal}; {known}"
+            f"the plan names {count} that the broker does not have: {first_of(pairs, _LISTED)} "
+            f"({named.name} in {named.place}); Kafka starts the reassignment and then ends with {refusal}; {known}"
         )
 
 
@@ -169,7 +169,7 @@ def _closed_directories(their_plan: TheirPlan, log_dirs: Mapping[int, Sequence[L
     if into:
         (first, broker, _), names = into[0], dict.fromkeys(f"{path} on broker {broker}" for _, broker, path in into)
         yield (
-            f"Kafka refuses moves into directories that have failed or are cordoned: {_some(names)} "
+            f"Kafka refuses moves into directories that have failed or are cordoned: {first_of(names, _LISTED)} "
             f"(Failed to alter dir for {first.name}-{broker})."
         )
 
@@ -193,10 +193,3 @@ def _kafka_refusal(their_plan: TheirPlan, lists: Lists, live_broker_ids: Collect
     except KafkaError as error:
         return str(error)
     return None
-
-
-def _some(names: Iterable[str]) -> str:
-    """The first few names, and the number of the rest."""
-    texts = list(names)
-    rest = f" and {len(texts) - _LISTED:,} more" if len(texts) > _LISTED else ""
-    return ", ".join(texts[:_LISTED]) + rest

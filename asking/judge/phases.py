@@ -10,6 +10,7 @@ from asking.run_facts import RunFacts
 from optimizer.kafka.reassignment_json import ANY_DIR
 from optimizer.planning.in_memory import Tables, records
 from optimizer.planning.plan_figures import Figures
+from optimizer.units import first_of
 
 SHOWN_PHASES = 6  # phases with a column of their own
 # Figures that are added over phases; the others describe the cluster.
@@ -78,9 +79,7 @@ def peak(phases: Sequence[Figures]) -> Figures:
 def about_phases(phases: Sequence[tuple[str, Figures]]) -> Iterator[str]:
     """A sentence about the order of the phases."""
     if phases:
-        names = [f"{number}. {name}" for number, (name, _) in enumerate(phases[:SHOWN_PHASES], start=1)]
-        rest = [f"and {len(phases) - len(names):,} more"] if len(phases) > len(names) else []
-        listed = ", ".join([*names, *rest])
+        listed = first_of((f"{number}. {name}" for number, (name, _) in enumerate(phases, start=1)), SHOWN_PHASES)
         yield (
             f"Their plan has {len(phases):,} phases, judged in this order, each against the state that the phase "
             f"before leaves: {listed}. Costs are added."

@@ -10,9 +10,10 @@ from optimizer.emit.cards import Card, cards
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import count_findings, doubtful_input, open_findings
 from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, verdict
-from optimizer.emit.inside_sentences import Copied, moves_in_words, percent_over, proof_in_short
+from optimizer.emit.inside_sentences import Copied, moves_in_words
+from optimizer.emit.proofs import proof_in_short
 from optimizer.emit.rows import FindingRow
-from optimizer.emit.shown_figures import LEAVES_NO_MORE, compared_with_default
+from optimizer.emit.shown_figures import compared_with_default
 from optimizer.units import (
     agree,
     first_of,
@@ -180,22 +181,8 @@ def _sentence(plan: ClusterPlan, copying: Copying) -> str:
     moved, share = human_bytes(plan.number("moved_bytes")), human_percent(plan.number("moved_share_percent"))
     also = f" between brokers and {human_bytes(plan.inside_bytes)} inside brokers" if inside else ""
     copies = f"Copies {moved} ({share} of all data){also} in {plural(len(plan.waves), 'wave')}{when}, {time}"
-    of_inside = (f"{inside}." if inside else "", proof_in_short(plan))
-    return " ".join(filter(None, (copies, _proof(plan), compared_with_default(plan), *of_inside)))
-
-
-def _proof(plan: ClusterPlan) -> str:
-    gap = plan.figure("gap_percent")
-    if gap is None:
-        return "No lower bound was computed."
-    compared, possible = "with this balance", "for this balance"
-    if plan.requested.only:
-        compared = possible = "for this request"
-    if plan.limit_finding:
-        compared, possible = f"that {LEAVES_NO_MORE}", "if no more is left undone"
-    if gap <= 0:
-        return f"No plan {compared} copies less (proven)."
-    return f"At most {percent_over(gap)} over the least possible {possible} (proven)."
+    parts = (copies, f"{inside}." if inside else "", proof_in_short(plan), compared_with_default(plan))
+    return " ".join(filter(None, parts))
 
 
 def notes(plan: ClusterPlan) -> list[Note]:

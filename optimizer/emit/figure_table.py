@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optimizer.units import human_bytes, human_count, human_percent, human_ratio
+from optimizer.units import human_bytes, human_count, human_gap, human_hours, human_percent, human_ratio
 
 COST, BALANCE, LOSSES = "cost", "balance", "losses"
 
@@ -22,7 +22,7 @@ class Figure:
         COST or BALANCE for the lines of the comparison; LOSSES for those about failures; empty for figures that are
         only in sentences or tables.
     show : callable, optional
-        Formats the value; used for figures with a group.
+        Formats the value; used for figures with a group, and in answers to questions.
     hidden_at_zero : bool
         Whether the pages omit its line if it is 0 in every placement.
     """
@@ -53,11 +53,11 @@ FIGURES = (
     Figure("leader_changes_bound", "Proven minimum of leader changes, for these replica lists"),
     Figure("factor_changes", "Partitions with another replication factor", COST, hidden_at_zero=True),
     Figure("bound_bytes", "Proven minimum that any plan as balanced must copy"),
-    Figure("gap_percent", "Above the proven minimum"),
+    Figure("gap_percent", "Above the proven minimum", show=human_gap),
     Figure("times_default", "Kafka's default copies / this plan copies"),
     Figure("baseline_refused", "Partitions that Kafka's default refuses", COST, hidden_at_zero=True),
     Figure("waves", "Waves"),
-    Figure("estimated_hours", "Hours of copying, estimated"),
+    Figure("estimated_hours", "Hours of copying, estimated", show=human_hours),
     Figure("waves_bound_bytes", "Proven minimum of the busiest brokers' bytes, summed over so many waves"),
     Figure("waves_over_bound", "Busiest brokers' bytes, summed over the waves / proven minimum"),
     Figure("rack_violations", "Partitions that break the rack rule", BALANCE, hidden_at_zero=True),

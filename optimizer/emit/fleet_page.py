@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.emit.decision import AMBER, GREEN, GREY, RED, TAGS, waves_or_nights
-from optimizer.emit.inside_sentences import Copied, percent_over, total
+from optimizer.emit.inside_sentences import Copied, total
 from optimizer.emit.pages import render
 from optimizer.folders import STYLE
-from optimizer.units import human_count, human_percent
+from optimizer.units import human_count, human_gap
 from schemas.verdicts import NOTHING_TO_DO, PLANNED, STARTED
 
 PAGES = {"report.html": "Report", "runbook.md": "Runbook"}
@@ -142,9 +142,8 @@ def _times(decision: Mapping[str, Any]) -> list[str]:
 
 
 def _gap(decision: Mapping[str, Any]) -> str:
-    """At least the percentage that the report names as its limit."""
     value = decision["figures"].get("gap_percent", {}).get("after")
-    return _NOTHING if value is None else (percent_over(value) if value > 0 else human_percent(0))
+    return _NOTHING if value is None else human_gap(value)
 
 
 def _stops(decision: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import LoadRow
 from optimizer.kafka.versions import tools_needed, unknown_release
 from optimizer.topic_policy import is_excluded
-from optimizer.units import agree, clause, human_rate, plural
+from optimizer.units import agree, clause, first_of, human_rate, plural
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
 _NAMED = 10  # brokers or topics in a line
@@ -82,11 +82,6 @@ def verdict(plan: ClusterPlan) -> str:
     return f"The plan reaches all goals{restricted}."
 
 
-def _named(names: Sequence[object]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(str, names[:_NAMED])) + more
-
-
 def _counts(
     plan: ClusterPlan, brokers: Sequence[int], count: Callable[[LoadRow], int], placement: str
 ) -> dict[int, int]:
@@ -112,10 +107,12 @@ def _drain(plan: ClusterPlan) -> Iterator[Goal]:
         return
     before, after = (_counts(plan, leaving, _replicas, side) for side in ("before", "after"))
     names = [f"{broker} ({states[broker]})" if broker in states else broker for broker in leaving]
-    name = f"empty {agree(len(leaving), 'broker', 'brokers')} {_named(names)}"
+    name = f"empty {agree(len(leaving), 'broker', 'brokers')} {first_of(names, _NAMED)}"
     replicas = sum(before.values())
     if after:
-        where = _named([f"{count:,} on {broker}" for broker, count in after.items()]) if len(leaving) > 1 else ""
+        where = (
+            first_of((f"{count:,} on {broker}" for broker, count in after.items()), _NAMED) if len(leaving) > 1 else ""
+        )
         staying = sum(after.values())
         detail = f"{staying:,} of {plural(replicas, 'replica')} {agree(staying, 'stays', 'stay')}"
         yield Goal(name, False, f"{detail}: {where}" if where else detail)
@@ -152,7 +149,7 @@ def _demote(plan: ClusterPlan) -> Iterator[Goal]:
         return
     before, after = (_counts(plan, plan.requested.demote, _leader_count, side) for side in ("before", "after"))
     leaders, staying = sum(before.values()), sum(after.values())
-    name = f"demote {agree(len(plan.requested.demote), 'broker', 'brokers')} {_named(plan.requested.demote)}"
+    name = f"demote {agree(len(plan.requested.demote), 'broker', 'brokers')} {first_of(plan.requested.demote, _NAMED)}"
     if staying:
         yield Goal(
             name, False, f"{staying:,} of {plural(leaders, 'preferred leader')} {agree(staying, 'stays', 'stay')}"
@@ -164,7 +161,9 @@ def _demote(plan: ClusterPlan) -> Iterator[Goal]:
 def _pins(plan: ClusterPlan) -> Iterator[Goal]:
     if plan.requested.pins:
         missed = _missed(plan, FindingCode.NOT_PINNED, FindingCode.PIN, FindingCode.PIN_UNUSED)
-        yield Goal(f"pins {_named(plan.requested.pins)}", not missed, missed or "every replica is inside its pin")
+        yield Goal(
+            f"pins {first_of(plan.requested.pins, _NAMED)}", not missed, missed or "every replica is inside its pin"
+        )
 
 
 def _factors(plan: ClusterPlan) -> Iterator[Goal]:
@@ -173,7 +172,7 @@ def _factors(plan: ClusterPlan) -> Iterator[Goal]:
         missed, changes = _missed(plan, *codes), int(plan.number("factor_changes"))
         changed = f"{clause(changes, 'partition', 'gets', 'get')} the requested factor"
         detail = ", ".join(filter(None, [changed, missed]))
-        yield Goal(f"replication factors {_named(plan.requested.factors)}", not missed, detail)
+        yield Goal(f"replication factors {first_of(plan.requested.factors, _NAMED)}", not missed, detail)
 
 
 def _missed(plan: ClusterPlan, *codes: FindingCode) -> str:
@@ -230,9 +229,8 @@ def origin(plan: ClusterPlan) -> str:
     )
     version = "; ".join(filter(None, (version, tools_needed(release))))
     names = [f"{row.source} {row.records:,}" for row in plan.sources]
-    more = f" and {len(names) - _SOURCES} more" if len(names) > _SOURCES else ""
     origin_name = f" from {plan.requested.source}" if plan.requested.source else ""
-    read = f"{plural(len(names), 'source')} read{origin_name} (records of each): {', '.join(names[:_SOURCES])}{more}"
+    read = f"{plural(len(names), 'source')} read{origin_name} (records of each): {first_of(names, _SOURCES)}"
     return f"Snapshot of {when}; {version}; {read if names else 'sources unknown'}."
 
 
@@ -252,7 +250,7 @@ def exclusions(plan: ClusterPlan) -> str:
         "replicas must leave their brokers."
         if moved
         else "",
-        f"{agree(len(unused), 'This pattern matches', 'These patterns match')} no topic: {_named(unused)}."
+        f"{agree(len(unused), 'This pattern matches', 'These patterns match')} no topic: {first_of(unused, _NAMED)}."
         if unused
         else "",
     ]

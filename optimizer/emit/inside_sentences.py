@@ -6,13 +6,6 @@ from typing import NamedTuple
 from optimizer.emit.cluster_plan import ClusterPlan, wave_folder
 from optimizer.units import agree, clause, human_bytes, human_count, human_percent, human_rate, plural
 
-LEAST_SHOWN = 0.005  # percent: a smaller gap would be shown as 0.00 %
-
-
-def percent_over(gap_percent: float) -> str:
-    """Up to how far a plan is over its bound: never less than what is shown as more than nothing."""
-    return human_percent(max(gap_percent, 2 * LEAST_SHOWN))
-
 
 class Copied(NamedTuple):
     """Bytes that a plan, a run or some waves copy between brokers, and to other log directories inside brokers."""
@@ -58,46 +51,6 @@ def rate_inside(plan: ClusterPlan) -> str:
     waves = f"{agree(len(rows), 'Wave', 'Waves')} inside brokers: {waves_inside(plan)}"
     subject = waves if plan.waves_between else "All copies are inside brokers"
     return f"{subject}, at up to {human_rate(rate)} per broker."
-
-
-def proof_inside(plan: ClusterPlan) -> str:
-    """How close the copies inside brokers are to the proven minimum, in two sentences."""
-    if not plan.dir_moves:
-        return ""
-    bound, gap = plan.figure("dir_bound_bytes"), _gap_percent(plan)
-    if bound is None:
-        return "No lower bound was computed for copies inside brokers."
-    minimum = f"For {_reached(plan)}, at least {human_bytes(bound)} must move inside brokers (proven)."
-    if plan.inside_bytes <= bound:
-        return f"{minimum} This plan moves no more."
-    over = "" if gap is None else f", at most {percent_over(gap)} over it"
-    return f"{minimum} This plan moves {human_bytes(plan.inside_bytes)}{over}."
-
-
-def proof_in_short(plan: ClusterPlan) -> str:
-    """The same in one sentence, for the verdict."""
-    if not plan.dir_moves:
-        return ""
-    bound, gap = plan.figure("dir_bound_bytes"), _gap_percent(plan)
-    if bound is not None and plan.inside_bytes <= bound:
-        return f"No plan for {_reached(plan)} moves less inside brokers (proven)."
-    if gap is None:
-        return "No lower bound was computed for copies inside brokers."
-    over = percent_over(gap)
-    return f"Inside brokers: at most {over} over the least possible for {_reached(plan)} (proven)."
-
-
-def _reached(plan: ClusterPlan) -> str:
-    """For what the bound holds."""
-    if plan.number("dirs_outside_bands"):
-        return "so few bytes outside the bands of log directories"
-    return "these bands of log directories"
-
-
-def _gap_percent(plan: ClusterPlan) -> float | None:
-    """Bytes above the bound, in percent of it; None without a bound, or if it is 0."""
-    bound = plan.figure("dir_bound_bytes")
-    return 100 * (plan.inside_bytes / bound - 1) if bound else None
 
 
 def directories_in_words(plan: ClusterPlan) -> str:

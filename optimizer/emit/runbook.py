@@ -13,8 +13,9 @@ from optimizer.emit.goals import origin
 from optimizer.emit.inside_sentences import directories_in_words, moves_in_words, waves_inside, whole_plan
 from optimizer.emit.kafka_files import needs_election, numbered
 from optimizer.emit.pages import render
+from optimizer.emit.proofs import proof
 from optimizer.emit.rows import PlanRow, WaveRow
-from optimizer.emit.shown_figures import factors_text, gives_up_replicas, proof
+from optimizer.emit.shown_figures import factors_text, gives_up_replicas
 from optimizer.emit.summary import execution
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS, PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST
 from optimizer.kafka.versions import has_old_options

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.figure_table import BY_NAME, LOSSES
-from optimizer.emit.inside_sentences import LEAST_SHOWN, proof_inside
 from optimizer.emit.rows import FigureRow
-from optimizer.units import clause, human_bytes, human_count, human_percent, human_rate, human_ratio, plural
+from optimizer.units import clause, first_of, human_bytes, human_count, human_rate, human_ratio, plural
 
 NOTHING = "-"
-LEAVES_NO_MORE = "leaves no more undone"
 _TOPICS_NAMED = 5  # topics in a sentence
 _EQUAL_SHARE = 1e-3  # share: bands that end this close to each other count as equal
 
@@ -76,29 +74,6 @@ def loss_note(plan: ClusterPlan) -> str:
     )
 
 
-def proof(plan: ClusterPlan) -> str:
-    """How close the plan is to the proven minimum, in two sentences; two more if replicas move inside brokers."""
-    if plan.dir_moves and not plan.changed:
-        return proof_inside(plan)
-    return " ".join(filter(None, (_proof_between(plan), proof_inside(plan))))
-
-
-def _proof_between(plan: ClusterPlan) -> str:
-    bound, gap = plan.figure("bound_bytes"), plan.figure("gap_percent")
-    if bound is None:
-        return "No lower bound was computed for this plan."
-    kind = next((row.kind for row in plan.bounds if row.is_best), "")
-    plans = "Any equally balanced plan" + (f" that {LEAVES_NO_MORE}" if plan.limit_finding else "")
-    between = " between brokers" if plan.dir_moves else ""
-    minimum = f"{plans} copies at least {human_bytes(bound)}{between} (proven: {kind} bound)."
-    if gap is None:
-        return minimum
-    if gap <= 0:
-        return f"{minimum} This plan copies no more."
-    more = human_percent(gap) if gap >= LEAST_SHOWN else f"at most {human_percent(2 * LEAST_SHOWN)}"
-    return f"{minimum} This plan copies {more} more."
-
-
 def limited(plan: ClusterPlan) -> str:
     """What a limit leaves out of the plan, in one sentence; empty if no limit does."""
     finding = plan.limit_finding
@@ -160,11 +135,9 @@ def factors_text(plan: ClusterPlan) -> str:
     changes = _factor_changes(plan)
     if not changes:
         return ""
-    topics = [
-        f"{topic} {a} -> {b} ({plural(n, 'partition')})" for (topic, a, b), n in list(changes.items())[:_TOPICS_NAMED]
-    ]
-    more = len(changes) - len(topics)
-    return f"Replication factor: {', '.join(topics)}" + (f" and {more} more in the table plan." if more else ".")
+    topics = (f"{topic} {a} -> {b} ({plural(n, 'partition')})" for (topic, a, b), n in changes.items())
+    where = " in the table plan" if len(changes) > _TOPICS_NAMED else ""
+    return f"Replication factor: {first_of(topics, _TOPICS_NAMED)}{where}."
 
 
 def gives_up_replicas(plan: ClusterPlan) -> bool:

@@ -11,6 +11,7 @@ from optimizer.emit.decision_text import WIDTH, note_lines, paragraph, verdict_l
 from optimizer.emit.findings import SHOWN, FindingLine, count_findings, first_lines, fixed_or_noted, open_findings
 from optimizer.emit.goals import origin
 from optimizer.emit.inside_sentences import directories_in_words, rate_inside, whole_plan
+from optimizer.emit.proofs import proof
 from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders
 from optimizer.emit.shown_figures import (
     band_note,
@@ -20,7 +21,6 @@ from optimizer.emit.shown_figures import (
     lines,
     loss_lines,
     loss_note,
-    proof,
 )
 from optimizer.units import human_bytes, human_rate, human_ratio, human_time, human_times, plural
 

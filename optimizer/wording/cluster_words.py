@@ -1,10 +1,8 @@
 """Texts of findings about a whole cluster: unknown values, emptied racks, brokers that are down, failed shards."""
 
-from collections.abc import Sequence
-
 from optimizer.domain import FindingCode
 from optimizer.solve.findings.finding import SHOWN, Finding
-from optimizer.units import NEVER_SECONDS, agree, clause, human_time, plural
+from optimizer.units import NEVER_SECONDS, agree, clause, first_of, human_time, plural
 from optimizer.wording import remedies
 from optimizer.wording.words import Words, ids
 
@@ -59,12 +57,11 @@ def newly_exposed(finding: Finding) -> Words:
         for kind, (lost, stopped) in finding.facts["worst"].items()
         if stopped
     ]
-    names = finding.facts["names"]
-    rest = f", and {count - len(names):,} more" if count > len(names) else ""
+    names = first_of(finding.facts["names"], SHOWN, total=count)
     return Words(
         f"{plural(count, 'partition')}",
         f"before the plan no loss of one broker or one rack stops writes to {agree(count, 'it', 'them')}; after the "
-        f"plan one would: {', '.join(names)}{rest}. The worst losses after the plan, of all partitions: "
+        f"plan one would: {names}. The worst losses after the plan, of all partitions: "
         f"{', '.join(worst)}",
         "keep brokers in more racks, add replicas, or lower min.insync.replicas of these topics",
     )
@@ -80,8 +77,8 @@ def under_replicated(finding: Finding) -> Words:
     brokers = [*map(str, facts["brokers"])]
     troubles = [f"broker {broker}: {plural(count, 'replica')}, {text}" for broker, count, text in facts["troubles"]]
     parts = (
-        f"{agree(len(brokers), 'broker', 'brokers')} {_first(brokers, ', ')}" if brokers else "",
-        _first(troubles, "; "),
+        f"{agree(len(brokers), 'broker', 'brokers')} {first_of(brokers, SHOWN)}" if brokers else "",
+        first_of(troubles, SHOWN, separator="; "),
         f"{plural(leaderless, 'partition')} without a leader" if leaderless else "",
     )
     stays = finding.when == "both"
@@ -90,11 +87,6 @@ def under_replicated(finding: Finding) -> Words:
         f"under-replicated ({'; '.join(filter(None, parts))}){'' if stays else ': the plan removes these replicas'}",
         f"start or repair these brokers, {_OR_ACCEPT}" if stays else remedies.EXECUTE,
     )
-
-
-def _first(texts: Sequence[str], separator: str) -> str:
-    more = [f"{len(texts) - SHOWN:,} more"] if len(texts) > SHOWN else []
-    return separator.join([*texts[:SHOWN], *more])
 
 
 def dead_broker(finding: Finding) -> Words:

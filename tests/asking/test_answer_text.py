@@ -39,11 +39,11 @@ def test_sides() -> None:
     columns = [Column(side, FIGURES, side) for side in (NOW, PLANNED, BOTH)]
     assert _table(*columns) == {
         "Bytes copied": ["", "140.00 GB", "140.00 GB"],
-        "Share of all bytes": ["", "14 %", "14 %"],
+        "Share of all bytes copied": ["", "14 %", "14 %"],
         "Waves": ["", "2", "2"],
-        "Time of the copies": ["", "1 h 30 min", "1 h 30 min"],
-        "Fullest disk": ["28 %", "16 %", "28 % -> 16 %"],
-        "Brokers outside requested bands": ["6", "0", "6 -> 0"],
+        "Hours of copying, estimated": ["", "1 h 30 min", "1 h 30 min"],
+        "Fullest broker's disk": ["28 %", "16 %", "28 % -> 16 %"],
+        "Brokers outside bands (replicas, disk, bytes in)": ["6", "0", "6 -> 0"],
     }
 
 
@@ -51,10 +51,10 @@ def test_sides() -> None:
     ("changes", "label", "cells"),
     [
         # Without a known capacity the fullest disk is shown over the mean.
-        ({"fullest_disk_percent": (None, None)}, "Fullest disk", None),
-        ({"fullest_disk_percent": (None, None)}, "Fullest disk, over the mean", ["1.80x", "1.05x"]),
-        ({"fullest_disk_percent": (28.0, None)}, "Fullest disk", ["28 %", "-"]),
-        ({"fullest_disk_percent": (28.0, None)}, "Fullest disk, over the mean", None),
+        ({"fullest_disk_percent": (None, None)}, "Fullest broker's disk", None),
+        ({"fullest_disk_percent": (None, None)}, "Fullest broker's disk, over the mean", ["1.80x", "1.05x"]),
+        ({"fullest_disk_percent": (28.0, None)}, "Fullest broker's disk", ["28 %", "-"]),
+        ({"fullest_disk_percent": (28.0, None)}, "Fullest broker's disk, over the mean", None),
         # These are shown only if there are any.
         ({"offline": (0.0, 1.0)}, "Partitions offline", ["0", "1"]),
         ({"offline": (3.0, 0.0)}, "Partitions offline", ["3", "0"]),
@@ -62,7 +62,7 @@ def test_sides() -> None:
         ({"replicas_on_leaving_brokers": (5.0, 0.0)}, "Replicas on brokers to empty", ["5", "0"]),
         # A zero is shown elsewhere, and a figure that no column knows is not.
         ({"moved_bytes": (None, 0.0)}, "Bytes copied", ["", "0 B"]),
-        ({"brokers_outside_bands": (0.0, 0.0)}, "Brokers outside requested bands", ["0", "0"]),
+        ({"brokers_outside_bands": (0.0, 0.0)}, "Brokers outside bands (replicas, disk, bytes in)", ["0", "0"]),
         ({"waves": (None, None)}, "Waves", None),
         ({"gap_percent": (None, None)}, "Above the proven minimum", None),
         ({"gap_percent": (None, 0.01)}, "Above the proven minimum", ["", "0.01 %"]),

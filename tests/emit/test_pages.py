@@ -189,9 +189,9 @@ def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
 @pytest.mark.parametrize(
     ("gap", "expected", "verdict"),
     [
-        (0.0, "forced bound). This plan copies no more.", "No plan with this balance copies less (proven)."),
+        (0.0, "forced bound). This plan copies no more.", "No plan copies less for this balance (proven)."),
         (0.002, "forced bound). This plan copies at most 0.01 % more.", "At most 0.01 % over the least possible"),
-        (0.2, "forced bound). This plan copies 0.20 % more.", "At most 0.20 % over the least possible"),
+        (0.2, "forced bound). This plan copies at most 0.20 % more.", "At most 0.20 % over the least possible"),
     ],
 )
 def test_no_more_is_said_of_no_more_alone(gap: float, expected: str, verdict: str) -> None:

@@ -117,11 +117,11 @@ def test_the_sentence_claims_no_more_than_is_proven() -> None:
     plan = full()
     gap = replace(plan.summary[0], figure="gap_percent", before=None, after=0.0)
     plan = replace(plan, summary=[*plan.summary, gap])
-    assert "No plan with this balance copies less (proven)" in page(plan)
+    assert "No plan copies less for this balance (proven)" in page(plan)
     limited_ = replace(plan, findings=planned(finding("limited", "max_moved_gb = 1", "after")).findings)
-    assert "No plan that leaves no more undone copies less (proven)" in page(limited_)
+    assert "No plan copies less if no more is left undone (proven)" in page(limited_)
     only = replace(plan, requested=replace(plan.requested, only="drain"))
-    assert "No plan for this request copies less (proven)" in page(only)
+    assert "No plan copies less for this request (proven)" in page(only)
 
 
 def test_the_undo_card_names_a_file_that_exists() -> None:

@@ -185,7 +185,7 @@ def test_without_permission_for_groups_a_warning_names_them() -> None:
     complete = {row[0]: row[-1] for row in payloads(iter(records), "consumer_group")}
     assert complete == {**dict.fromkeys(names, False), "z": True}
     first = ", ".join(f"GroupAuthorizationFailedError for {name}" for name in names[:5])
-    reason = f"7 consumer groups can't be described ({first}, and 2 more): members and assignments are unknown"
+    reason = f"7 consumer groups can't be described ({first} and 2 more): members and assignments are unknown"
     assert warnings_of(records) == [(reason, "allow DESCRIBE on these groups")]
 
 

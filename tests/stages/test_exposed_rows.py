@@ -212,7 +212,7 @@ def test_what_stays_and_what_leaves_are_two_findings() -> None:
     _, findings = exposure_rows(pd.DataFrame(rows), hosts, needs_whole_min_isr=False)
     found = findings[findings["code"] == FindingCode.UNDER_REPLICATED]
     assert found["detail"].tolist() == [
-        "under-replicated (brokers 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 3 more)",
+        "under-replicated (brokers 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more)",
         "under-replicated (broker 1): the plan removes these replicas",
     ]
     assert found[["when", "amount", "limit"]].values.tolist() == [["both", 13, 14], ["before", 1, 14]]

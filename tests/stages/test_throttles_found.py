@@ -89,7 +89,7 @@ def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, table: Da
     (row,) = throttles_found.findings_of(table)
     assert (row["cluster_id"], row["rule"], row["standing"], row["rows"]) == ("c", "throttle_set", "noted", len(FOUND))
     assert f"broker 3: {RATES[0]} = 20000000; " in row["detail"]
-    assert "; and 4 more. A wave that touches these topics and brokers sets its own values" in row["detail"]
+    assert " and 4 more. A wave that touches these topics and brokers sets its own values" in row["detail"]
     assert "restores the old ones" in row["detail"]
     assert "if an earlier wave left them behind" in row["remedy"]
     assert list(throttles_found.findings_of(table.limit(0))) == []

@@ -19,13 +19,13 @@ from optimizer.emit.findings import count_findings, first_lines, fixed_or_noted,
 from optimizer.emit.goals import origin
 from optimizer.emit.inside_sentences import directories_in_words, moves_in_words
 from optimizer.emit.pages import render, text_of
+from optimizer.emit.proofs import LEAVES_NO_MORE, proof
 from optimizer.emit.rack_sentences import near_leaders
 from optimizer.emit.report import movement
 from optimizer.emit.report.other_plans import other_plans
 from optimizer.emit.report.readers import readers
 from optimizer.emit.rows import CurveRow
 from optimizer.emit.shown_figures import (
-    LEAVES_NO_MORE,
     band_note,
     factors_text,
     leader_proof,
@@ -33,7 +33,6 @@ from optimizer.emit.shown_figures import (
     lines,
     loss_lines,
     loss_note,
-    proof,
 )
 from optimizer.emit.summary import execution
 

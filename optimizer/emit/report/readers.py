@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.consumer_counts import ConsumerCounts
 from optimizer.emit.rows import ConsumerImpactRow, ConsumerLoadRow
-from optimizer.units import agree, clause, listed, plural
+from optimizer.units import agree, clause, first_of, listed, plural
 
 _GROUPS = 50  # rows of a table that is read; the tables have all
 _MEMBERS = 100  # the busiest
@@ -123,10 +123,8 @@ def _waves(groups: Sequence[ConsumerImpactRow]) -> Iterator[WaveReaders]:
         new_leaders = [row for row, wave in of_wave if wave["leader_changes"]]
         copied = [row for row, wave in of_wave if wave["copied"]]
         names = sorted({row.group_id for row in (*rebalancing, *new_leaders, *copied)})
-        more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
         if names:
-            shown = ", ".join(names[:_NAMES]) + more
-            yield WaveReaders(number, len(names), shown, len(rebalancing), len(new_leaders))
+            yield WaveReaders(number, len(names), first_of(names, _NAMES), len(rebalancing), len(new_leaders))
 
 
 def _uneven(groups: Sequence[ConsumerImpactRow]) -> list[ConsumerImpactRow]:

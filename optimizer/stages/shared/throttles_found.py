@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
+from optimizer.units import first_of
 
 RULE = "throttle_set"
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -85,14 +86,13 @@ def findings_of(throttles_found: DataFrame) -> Iterator[dict[str, Any]]:
     rows = throttles_found.select("cluster_id", entry).orderBy("cluster_id", "entry").collect()
     for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id")):
         entries = list(of_cluster)
-        first = "; ".join(row.entry for row in entries[:_NAMED])
-        rest = f"; and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+        names = first_of((row.entry for row in entries), _NAMED, separator="; ")
         yield {
             "cluster_id": cluster_id,
             "rule": RULE,
             "standing": "noted",
             "subject": cluster_id,
-            "detail": f"throttles were set before the plan: {first}{rest}. {_DURING_WAVES}",
+            "detail": f"throttles were set before the plan: {names}. {_DURING_WAVES}",
             "remedy": "if an earlier wave left them behind, remove them, collect the inputs again and plan again; "
             "otherwise there is nothing to do",
             "rows": len(entries),

@@ -10,7 +10,7 @@ from optimizer.settings import Settings
 from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.quality_figures import figures
 from optimizer.stages.validate.rule import Severity, Standing
-from optimizer.units import agree, human_percent
+from optimizer.units import agree, first_of, human_percent
 from sources.record import ALLOWED_FILE, TOOL_ERROR, UNREADABLE_FILE
 
 _SILENT = frozenset({"rates_known"})  # ``_missing_rates`` reports it, with bytes
@@ -93,15 +93,15 @@ def _quarantined_by_rule(quarantine: DataFrame) -> Iterator[dict[str, Any]]:
             "rule": row.rule,
             "severity": row.severity,
             "rows": row.rows,
-            "detail": _describe_files(row.files, more=row.rows - len(row.files)) if row.files else reason,
+            "detail": _describe_files(row.files, row.rows) if row.files else reason,
             **first,
         }
 
 
-def _describe_files(files: Sequence[Any], *, more: int) -> str:
+def _describe_files(files: Sequence[Any], total: int) -> str:
     """The reason and the remedy of each file: pages do not show the remedy of a finding that is only noted."""
     descriptions = [f"{file.reason} ({file.remedy})" for file in files]
-    return "; ".join([*descriptions, *([f"and {more:,} more"] if more else [])])
+    return first_of(descriptions, len(descriptions), total=total, separator="; ")
 
 
 def _missing_rates(row: Row) -> Iterator[dict[str, Any]]:

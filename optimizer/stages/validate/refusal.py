@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.emit.quality_causes import FIGURES_OF_RULES, SHARE, consequences_of
-from optimizer.units import agree, plural
+from optimizer.units import agree, first_of, plural
 from sources.detect import RULE as KNOWN_FORMAT_RULE
 
 _EXAMPLES = 5  # rows of a rule in the message; the quarantine has them all
@@ -84,9 +84,9 @@ def _lacking(quarantine: DataFrame) -> dict[tuple[str, str], list[str]]:
     rows = ranked.orderBy("cluster_id", "rule", "number").collect()
     for (cluster, rule), group in groupby(rows, lambda row: (row.cluster_id, row.rule)):
         first = [*group]
-        more, names = first[0].total - len(first), ", ".join(row.name for row in first)
+        names = first_of((row.name for row in first), len(first), total=first[0].total)
         have = f"{agree(first[0].total, 'has', 'have')} {_LACKING[rule]}"
-        lines[cluster, rule] = [f"{names} and {more:,} more {have}" if more else f"{names} {have}"]
+        lines[cluster, rule] = [f"{names} {have}"]
     return lines
 
 
