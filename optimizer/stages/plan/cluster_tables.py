@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial, reduce
 from operator import itemgetter
@@ -84,8 +84,7 @@ def cluster_tables(inputs: Frames, captured: DataFrame, settings: Settings) -> d
         grouped = (frame.where(chosen).groupBy("cluster_id") for frame in (lists, facts))
         return next(grouped).cogroup(next(grouped)).applyInPandas(partial(_rows, settings=settings), _ROWS)
 
-    clusters = inputs["instance_brokers"].select("cluster_id").distinct().orderBy("cluster_id").collect()
-    stored = computed(made, [row.cluster_id for row in clusters])
+    stored = computed(made, inputs["instance_brokers"])
     small = stored.where("topic IS NULL")
     of_rows = {
         table.name: small.select(*CLUSTER_RUN, F.explode(table.name).alias("row")).select(*CLUSTER_RUN, "row.*")
@@ -95,15 +94,15 @@ def cluster_tables(inputs: Frames, captured: DataFrame, settings: Settings) -> d
     return plan | {table.name: conform(of_rows[table.name], table) for table in _SMALL}
 
 
-def computed(made: Callable[[Column], DataFrame], clusters: Sequence[str]) -> DataFrame:
+def computed(made: Callable[[Column], DataFrame], hosts: DataFrame) -> DataFrame:
     """The rows of all clusters whose tasks end: if one dies, as if its machine has no memory left, each is tried alone.
 
     Parameters
     ----------
     made : callable
         The rows of the clusters for which a condition is true.
-    clusters : sequence of str
-        Ids of all clusters.
+    hosts : DataFrame
+        The brokers of all clusters.
     """
     try:
         return made(F.lit(True)).localCheckpoint()
@@ -112,7 +111,7 @@ def computed(made: Callable[[Column], DataFrame], clusters: Sequence[str]) -> Da
             raise
     _LOG.warning("stage plan: a task has died; each cluster is planned alone")
     ended = [made(F.lit(False))]
-    for cluster in clusters:
+    for (cluster,) in hosts.select("cluster_id").distinct().orderBy("cluster_id").collect():
         try:
             ended.append(made(F.col("cluster_id") == cluster).localCheckpoint())
         except (PySparkException, Py4JJavaError) as error:

@@ -33,25 +33,21 @@ def gate(frames: Frames, run: Run) -> Refusals:
     with the first partitions; and clusters without a first night."""
     number = F.row_number().over(Window.partitionBy("cluster_id").orderBy("topic", "partition"))
     unscheduled = frames["plan"].filter("is_changed AND wave IS NULL").withColumn("number", number)
+    planned = frames["broker_balance"].select("cluster_id").distinct()
+    lost = frames["instance_brokers"].select("cluster_id").distinct().join(planned, "cluster_id", "anti")
+    both = unscheduled.filter(F.col("number") <= _NAMED + 1).unionByName(lost, allowMissingColumns=True)
+    rows = both.select(*PARTITION).orderBy(*PARTITION).collect()
+    refused: dict[str, BallastError] = {row.cluster_id: _no_memory(row.cluster_id) for row in rows if row.topic is None}
     first: dict[str, list[str]] = {}
-    for row in unscheduled.filter(F.col("number") <= _NAMED + 1).orderBy(*PARTITION).collect():
+    for row in (row for row in rows if row.cluster_id not in refused):
         first.setdefault(row.cluster_id, []).append(f"{row.cluster_id}: {row.topic}-{row.partition}")
     unplaced = {cluster: _no_order_of_copies(names, run.settings) for cluster, names in first.items()}
-    late = _without_first_night(frames["waves"]) if run.settings.schedule.windows else {}
-    return _without_tables(frames) | late | unplaced
+    return refused | (_without_first_night(frames["waves"]) if run.settings.schedule.windows else {}) | unplaced
 
 
-def _without_tables(frames: Frames) -> dict[str, BallastError]:
-    """Clusters whose task has died."""
-    known = frames["broker_balance"].select("cluster_id").distinct()
-    rows = frames["instance_brokers"].select("cluster_id").distinct().join(known, "cluster_id", "anti").collect()
+def _no_memory(cluster: str) -> BallastError:
     remedy = "plan it alone (--cluster), or on a machine with more memory"
-    return {
-        row.cluster_id: BallastError(
-            f"cluster {row.cluster_id}: its plan needs more memory than a Python process got; {remedy}"
-        )
-        for row in rows
-    }
+    return BallastError(f"cluster {cluster}: its plan needs more memory than a Python process got; {remedy}")
 
 
 def _without_first_night(waves: DataFrame) -> dict[str, BallastError]:
