@@ -8,8 +8,8 @@ import pytest
 from optimizer.domain import FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import fixed_or_noted, open_findings
-from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
 from optimizer.emit.proofs import LEAVES_NO_MORE, proof
+from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
 from tests.emit.rows import rows_of
 from tests.emit.test_pages import synthetic
 from tests.emit.texts import report_of, runbook_of, summary_of

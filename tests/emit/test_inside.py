@@ -18,11 +18,11 @@ from optimizer.emit.figure_table import BY_NAME
 from optimizer.emit.fleet_page import ClusterResult, fleet_page
 from optimizer.emit.goals import goals, verdict
 from optimizer.emit.inside_sentences import directories_in_words, moves_in_words
+from optimizer.emit.proofs import proof, proof_in_short
 from optimizer.emit.report.movement import inside_by_broker, largest_inside, wave_lines
 from optimizer.emit.requested import Requested
 from optimizer.emit.rows import FindingRow
 from optimizer.emit.runbook import steps
-from optimizer.emit.proofs import proof, proof_in_short
 from optimizer.emit.shown_figures import lines
 from optimizer.emit.summary import execution
 from tests.emit.inside import FIGURES, GB, mixed, move, only_inside, with_inside
