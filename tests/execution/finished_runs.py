@@ -122,4 +122,5 @@ __all__ = [
     "add_plan",
     "copy_wave",
     "end",
+    "key_of",
 ]

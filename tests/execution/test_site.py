@@ -1,5 +1,6 @@
 """./ballast report --all: a static site from the tables, for reading alone."""
 
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,10 +26,11 @@ from tests.execution.finished_runs import (
     add_plan,
     copy_wave,
     end,
+    key_of,
 )
 from tests.execution.test_report_command import files
 from tests.execution.test_runs import approve, revoke
-from tests.execution.warehouse import CLUSTER, RUN, add_waves, usual_plan, write_plan
+from tests.execution.warehouse import CLUSTER, RUN, VALID_HOURS, Inside, add_waves, plan_of, write_plan
 
 HEAD = ("../report.css", "../index.html")  # links at the top of each cluster's page
 DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
@@ -291,15 +293,23 @@ def test_each_cell_is_below_its_header() -> None:
 
 
 def test_approve_show_and_the_site_have_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Those between brokers, and apart from them those inside brokers."""
-    warehouse = write_plan(tmp_path / "w", usual_plan())
-    add_waves(warehouse, RUN, CLUSTER, 1, moved_bytes=10 * GB)
-    add_waves(warehouse, RUN, CLUSTER, 2, moved_bytes=GB, inside_brokers=True)
-    words = "10.00 GB and 2.00 GB inside brokers"
-    main(["show", "--warehouse", warehouse.path])
+    """Of a plan that also moves replicas inside brokers: these bytes stay apart from those between brokers."""
+    inside: Inside = {("u", 0): ([4, 1], {4: ("/a", "/b"), 1: ("/a", "/c")}), ("v", 0): ([4, 5], {4: ("/b", "/a")})}
+    plan = plan_of([{("t", 0): ([1, 2], [1, 3])}], topic_ids={}, inside=[inside])
+    moves = [replace(row, size_bytes=size * GB) for row, size in zip(plan.dir_moves, (1, 2, 4), strict=True)]
+    waves = [replace(wave, moved_bytes=size * GB) for wave, size in zip(plan.waves, (10, 7), strict=True)]
+    warehouse = write_plan(tmp_path / "w", replace(plan, dir_moves=moves, waves=waves, valid_hours=VALID_HOURS))
+    for name, rows in (("dir_moves", moves), ("waves", waves)):
+        warehouse.append(name, [key_of(RUN, CLUSTER) | vars(row) for row in rows])
+    words = "10.00 GB and 7.00 GB inside brokers"
+    of_run = ["--run-id", RUN, "--cluster", CLUSTER, "--warehouse", warehouse.path]
+    assert main(["approve", *of_run]) == 0
+    assert f"It copies {words} in 2 waves" in capsys.readouterr().out
+    assert main(["show", "--warehouse", warehouse.path]) == 0
     assert f"  {words}  " in capsys.readouterr().out
-    main(["approve", "--run-id", RUN, "--cluster", CLUSTER, "--warehouse", warehouse.path])
-    assert f"It copies {words} in 3 waves" in capsys.readouterr().out
+    assert main(["show", "--json", "--warehouse", warehouse.path]) == 0
+    [[cluster]] = [run["clusters"] for run in json.loads(capsys.readouterr().out)]
+    assert (cluster["moved_bytes"], cluster["inside_bytes"]) == (10 * GB, 7 * GB)
     found = site(warehouse, tmp_path / "s")
-    pages = found["index.html"], found[f"clusters/{CLUSTER}.html"]
-    assert all(f">{words}<".encode() in page for page in pages)
+    assert cells(found["index.html"])[0][-2:] == [words, "0 B"]
+    assert cells(found[f"clusters/{CLUSTER}.html"])[0][2:4] == [words, "0 B"]

@@ -320,7 +320,7 @@ CASES = {
     "files-that-are-not-read": Case(
         [*healthy(), *(unread_file(name) for name in "abcdefg")],
         (),
-        "a is a list (not a); b is a list (not b); c is a list (not c); d is a list (not d); e is a list (not e); "
+        "a is a list (not a); b is a list (not b); c is a list (not c); d is a list (not d); e is a list (not e) "
         "and 2 more",
         {"known_format": "noted"},
     ),
