@@ -10,14 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.settings import Settings
-from optimizer.stages.validate.judge import Judged, compute_once
+from optimizer.stages.validate.judge import Judged
 from optimizer.stages.validate.quality_figures import FigureLimit, figures
 from optimizer.stages.validate.rule import Rule, Stops
 from optimizer.units import plural
 
-# Only counts: the rows are in quarantine, and a list of examples would cost a Spark job for every expectation.
+# Only counts: the rows are in quarantine.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}
-_ROWS_IN_PANDAS = 100_000  # up to this number of rows pandas counts the flags instead of Spark
 
 
 class Allowed(NamedTuple):
@@ -54,18 +53,18 @@ def evaluate(
     measured : DataFrame
         One row for each cluster: cluster_id and a column for each of ``figures``.
     """
-    flags = _flags(judged).transform(compute_once)
-    # With few rows a Spark job for every count would take most of the time.
-    small = flags.toPandas() if flags.count() <= _ROWS_IN_PANDAS else None
-    rows = measured.set_index("cluster_id")
+    flags = _flags(judged)
+    figures_of = measured.set_index("cluster_id")
     context = _context()
     results: list[dict[str, Any]] = []
     for cluster in clusters:
-        of_cluster = (
-            flags.where(F.col("cluster_id") == cluster) if small is None else small[small["cluster_id"] == cluster]
-        )
-        of_rules = _rows_suite(context, cluster, of_cluster, judged, settings)
-        of_figures = _figures_suite(context, cluster, rows.loc[[cluster]], settings)
+        of_cluster = flags[flags["cluster_id"] == cluster]
+        of_rules = [
+            row
+            for number, frame in enumerate(judged)
+            for row in _rows_suite(context, f"{cluster} {number}", _repeated(of_cluster, number), frame, settings)
+        ]
+        of_figures = _figures_suite(context, cluster, figures_of.loc[[cluster]], settings)
         results += [{"cluster_id": cluster, **row} for row in (*of_rules, *of_figures)]
     return results
 
@@ -84,40 +83,48 @@ def _context() -> Any:
     return context
 
 
-def _flags(judged: Sequence[Judged]) -> DataFrame:
-    """The ``ok_`` columns of all frames, one row for each judged row; null if a rule does not apply to it."""
+def _flags(judged: Sequence[Judged]) -> pd.DataFrame:
+    """How many ``rows`` of each ``frame`` (its number) have which values of all ``ok_`` columns; null if a rule is not
+    about the frame: rows of two frames are counted once. Of a million rows these are some hundred combinations."""
     names = [f"ok_{rule.name}" for frame in judged for rule in frame.rules]
-    return reduce(DataFrame.unionByName, [_own_flags(frame, names) for frame in judged])
+    rows = reduce(DataFrame.unionByName, [_own_flags(frame, number, names) for number, frame in enumerate(judged)])
+    counted = rows.groupBy("cluster_id", "frame", *names).agg(F.count(F.lit(1)).alias("rows")).toPandas()
+    return counted.astype(dict.fromkeys(names, "boolean"))
 
 
-def _own_flags(frame: Judged, names: Sequence[str]) -> DataFrame:
-    """Flags of the frame's own rules; null for all others, so that rows of two frames are counted once."""
+def _own_flags(frame: Judged, number: int, names: Sequence[str]) -> DataFrame:
     own = {f"ok_{rule.name}" for rule in frame.rules}
-    return frame.rows.select(
-        "cluster_id", *(F.col(n) if n in own else F.lit(None).cast("boolean").alias(n) for n in names)
-    )
+    flags = (F.col(n) if n in own else F.lit(None).cast("boolean").alias(n) for n in names)
+    return frame.rows.select("cluster_id", F.lit(number).alias("frame"), *flags)
+
+
+def _repeated(flags: pd.DataFrame, number: int) -> pd.DataFrame:
+    """A row for each judged row of a frame, as Great Expectations counts them."""
+    of_frame = flags[flags["frame"] == number]
+    return of_frame.loc[of_frame.index.repeat(of_frame["rows"])]
 
 
 def _rows_suite(
-    context: Any, cluster: str, flags: DataFrame | pd.DataFrame, judged: Sequence[Judged], settings: Settings
+    context: Any, name: str, flags: pd.DataFrame, judged: Judged, settings: Settings
 ) -> list[dict[str, Any]]:
     from great_expectations import expectations as gxe
 
-    tables = {rule.name: (frame.table, rule) for frame in judged for rule in frame.rules}
+    rules = {rule.name: rule for rule in judged.rules}
     expectations = [
         gxe.ExpectColumnValuesToBeInSet(
-            column=f"ok_{name}",
+            column=f"ok_{rule.name}",
             value_set=[True],
             mostly=allowed(rule, settings).mostly,
             severity=_severity(rule.stops is not Stops.NEVER),
-            meta={"rule": name},
+            meta={"rule": rule.name},
         )
-        for name, (_, rule) in tables.items()
+        for rule in judged.rules
     ]
-    sources = context.data_sources
-    add = sources.add_pandas if isinstance(flags, pd.DataFrame) else sources.add_spark
-    results = _validate(add(f"rows of {cluster}"), flags, expectations)
-    return [_row_result(result, *tables[result.expectation_config.meta["rule"]], settings) for result in results]
+    own = flags[[f"ok_{rule.name}" for rule in judged.rules]]  # each expectation copies the frame
+    results = _validate(context.data_sources.add_pandas(f"rows of {name}"), own, expectations)
+    return [
+        _row_result(result, judged.table, rules[result.expectation_config.meta["rule"]], settings) for result in results
+    ]
 
 
 def _row_result(result: Any, table: str, rule: Rule, settings: Settings) -> dict[str, Any]:
