@@ -1,6 +1,5 @@
 """What differs between two runs of one cluster: the requests, the cluster, the plans, and what was executed between."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,6 @@ import pandas as pd
 
 from asking.run_rows import RunRows
 from optimizer.domain import REASONS
-from optimizer.settings import ClusterInput, Settings
 
 KEY = ["topic", "partition"]
 _REQUESTS = ("policy", "solver", "schedule")  # sections; storage and emit request nothing of the plan
@@ -190,12 +188,8 @@ def compare(cluster_id: str, a: RunRows, b: RunRows) -> Comparison:
 
 
 def changed_requests(a: Mapping[str, Any], b: Mapping[str, Any], cluster_id: str) -> tuple[Change, ...]:
-    """Settings of two configurations that differ, of the policy, the solver, the schedule and the cluster's entry.
-
-    A knob that the release of a run did not have counts as its default.
-    """
-    defaults = json.loads(Settings(clusters=(ClusterInput(id=cluster_id, input="any"),)).planning_json())
-    before, after = ({**_requests(defaults, cluster_id), **_requests(each, cluster_id)} for each in (a, b))
+    """Settings of two configurations that differ, of the policy, the solver, the schedule and the cluster's entry."""
+    before, after = _requests(a, cluster_id), _requests(b, cluster_id)
     return tuple(
         Change(name, "setting", before.get(name), after.get(name))
         for name in sorted(before.keys() | after.keys())

@@ -106,7 +106,7 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
     StageError
         When the run is unknown, or has no such cluster.
     Refused
-        When the run has no plan for the cluster, or when an earlier release made it.
+        When the run has no plan for the cluster.
     """
     verdict = verdicts_by_cluster(warehouse, run_id, cluster_id)[cluster_id]
     check_planned(verdict, reason=verdict["reason"])
@@ -114,7 +114,6 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
     topics, instance = rows.frame("topics", "topic", "configs"), rows.frame("instance")
     for name, frame in {"instance": instance, "topics": topics}.items():
         _check_rows(frame, name, cluster_id, run_id)
-    _check_release(instance, run_id)
     partitions = instance[list(_FACTS)].merge(topics, on="topic", how="left", validate="many_to_one")
     captured = rows.frame("sources", "captured_at")["captured_at"].dropna()
     return RunFacts(
@@ -142,14 +141,6 @@ def stored_answer(warehouse: Warehouse, facts: RunFacts) -> dict[str, pd.DataFra
 def _check_rows(frame: pd.DataFrame, table: str, cluster_id: str, run_id: str) -> None:
     if frame.empty:
         raise Refused(f"run {run_id!r} has no rows of {cluster_id!r} in table {table} any more: plan again")
-
-
-def _check_release(instance: pd.DataFrame, run_id: str) -> None:
-    """Early releases stored reasons without codes: whether a partition is in flight is not known."""
-    in_words_only = instance["fixed_reason"].notna() & instance["fixed_cause"].isna()
-    in_flight = (instance["fixed_cause"] == "in_flight") & instance["controller_replicas"].isna()
-    if (in_words_only | in_flight).any():
-        raise Refused(f"run {run_id!r} is of an early release, which did not store all facts: plan again")
 
 
 def _content(warehouse: Warehouse, cluster_id: str, run_id: str) -> dict[str, Any]:

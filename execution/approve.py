@@ -30,8 +30,9 @@ def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str, 
     """
     plan.check_manifest(manifest_sha256, "read this plan before you approve it")
     plan.check_age(max_hours)
-    _append(warehouse, plan, by)
-    return "\n".join(_describe_approval(warehouse, plan, by))
+    description = "\n".join(_describe_approval(warehouse, plan, by))  # an unusable table is refused before the write
+    _append(warehouse, plan, by, is_revocation=False)
+    return description
 
 
 def revoke(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) -> str:
@@ -58,7 +59,7 @@ def revoke(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) -
     return "\n".join(_describe_revoked(warehouse, plan, by))
 
 
-def _append(warehouse: Warehouse, plan: Plan, by: str, *, is_revocation: bool | None = None) -> None:
+def _append(warehouse: Warehouse, plan: Plan, by: str, *, is_revocation: bool) -> None:
     row = {
         "cluster_id": plan.cluster_id,
         "run_id": plan.run_id,
@@ -87,7 +88,7 @@ def _describe_approval(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[st
     if unreached := [goal["name"] for goal in plan.manifest["goals"] if not goal["is_reached"]]:
         yield f"Not reached: {'; '.join(unreached)}."
     decision = stored_decision(warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id)
-    for note in decision["notes"] if decision else ():
+    for note in decision["notes"]:
         yield f"{note['kind']}: {note['subject']} {note['text']}"
     if plan.valid_until and plan.valid_until < datetime.now(tz=UTC):
         yield (

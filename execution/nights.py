@@ -15,7 +15,7 @@ from schemas.verdicts import NOTHING_TO_DO, PLANNED, WITH_PLAN
 Row = Mapping[str, Any]
 Key = tuple[str, str]  # run and cluster
 _DISK, _OUTSIDE = "disk_max_over_mean", "brokers_outside_bands"
-_WAVE_COLUMNS = ("cluster_id", "run_id", "wave", "moved_bytes", "estimated_seconds", "least_seconds", "most_seconds")
+_WAVE_COLUMNS = ("cluster_id", "run_id", "wave", "moved_bytes", "least_seconds", "most_seconds")
 _FIGURE_COLUMNS = ("cluster_id", "run_id", "figure", "before", "after")
 
 
@@ -94,10 +94,7 @@ def _sum_bytes(waves: Iterable[Row]) -> int:
 
 
 def _predicted(waves: list[Row]) -> tuple[int, int] | None:
-    """Ends of the interval of the time of all waves; both are the estimate if an older release made one of them."""
+    """Ends of the interval of the time of all waves."""
     if not waves:
         return None
-    if any(row["least_seconds"] is None or row["most_seconds"] is None for row in waves):
-        estimated = sum(int(row["estimated_seconds"]) for row in waves)
-        return estimated, estimated
     return sum(int(row["least_seconds"]) for row in waves), sum(int(row["most_seconds"]) for row in waves)

@@ -17,7 +17,6 @@ from optimizer.errors import BallastError, ConfigError, StageError, bullets
 from optimizer.similar import did_you_mean
 from schemas.verdicts import PLANNED, REPLACED, REPLACED_REASON, WITH_PLAN
 
-_UNSTATED_HOURS = 24.0  # hours that a plan is valid if a release made it whose manifest has no valid_until
 _TIME = re.compile(r"\d{8}T\d{6}Z?")  # run ids that jobs and Airflow choose
 _REPLACED = {
     **dict.fromkeys(("manifest_sha256", "moved_bytes", "valid_until")),
@@ -75,8 +74,8 @@ class Plan:
 
     @property
     def wave_seconds(self) -> Mapping[int, float]:
-        """Estimated seconds of each wave; empty if an earlier release made the plan."""
-        return {int(wave): float(seconds) for wave, seconds in self.manifest.get("wave_seconds", {}).items()}
+        """Estimated seconds of each wave."""
+        return {int(wave): float(seconds) for wave, seconds in self.manifest["wave_seconds"].items()}
 
     @property
     def last_between_brokers(self) -> int:
@@ -87,7 +86,7 @@ class Plan:
     @property
     def captured_at(self) -> datetime | None:
         """Time of the plan's snapshot; None if the inputs had no time."""
-        return _captured_at(self.manifest)
+        return _time(self.manifest["captured_at"])
 
     def check_wave(self, number: int) -> None:
         """Raise ``ConfigError`` if the plan has no such wave."""
@@ -160,10 +159,7 @@ class Plan:
 
 def valid_until(manifest: Mapping[str, Any]) -> datetime | None:
     """When the plan of a manifest expires; None if the inputs had no time."""
-    if "valid_until" in manifest:
-        return _time(manifest["valid_until"])
-    captured_at = _captured_at(manifest)
-    return captured_at + timedelta(hours=_UNSTATED_HOURS) if captured_at else None
+    return _time(manifest["valid_until"])
 
 
 def describe_revocation(row: Mapping[str, Any]) -> str:
@@ -174,10 +170,6 @@ def describe_revocation(row: Mapping[str, Any]) -> str:
 def in_words(time: datetime) -> str:
     """A time for messages, to the minute, in UTC."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _captured_at(manifest: Mapping[str, Any]) -> datetime | None:
-    return _time(manifest["captured_at"])
 
 
 def _time(text: str | None) -> datetime | None:
@@ -292,12 +284,10 @@ def with_approvals(warehouse: Warehouse, plan: Plan) -> Plan:
     return replace(plan, approvals=tuple(in_force(rows)), revocation=revocation(rows))
 
 
-def stored_decision(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> dict[str, Any] | None:
-    """The content of ``decision.json`` of a plan, with every figure; None for a plan of an earlier release."""
-    for row in warehouse.rows("documents", run_id=run_id, path=f"{cluster_id}/{DECISION}"):
-        content: dict[str, Any] = json.loads(row["content"])
-        return content
-    return None
+def stored_decision(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> dict[str, Any]:
+    """The content of ``decision.json`` of a plan, with every figure."""
+    decision: dict[str, Any] = json.loads(_content(warehouse, cluster_id, run_id, DECISION))
+    return decision
 
 
 def plan_documents(warehouse: Warehouse, plan: Plan, kind: str) -> list[str]:

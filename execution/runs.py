@@ -39,11 +39,11 @@ class ClusterStatus:
     waves, waves_executed : int
         0 without a plan.
     moved_bytes : int or None
-        What the plan copies between brokers; None without a plan, or if an earlier release made it.
+        What the plan copies between brokers; None without a plan.
     inside_bytes : int
         What it copies to other log directories inside brokers.
     valid_until : datetime or None
-        When the plan expires; None if it has nothing to execute, never expires, or if an earlier release made it.
+        When the plan expires; None if it has nothing to execute, or never expires.
     """
 
     cluster_id: str
@@ -103,7 +103,7 @@ def _cluster_statuses(
     waves, inside_bytes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for row in warehouse.rows("waves", **filters):
         waves[row["run_id"], row["cluster_id"]] += 1
-        if row.get("inside_brokers"):
+        if row["inside_brokers"]:
             inside_bytes[row["run_id"], row["cluster_id"]] += row["moved_bytes"]
     executed = Counter(wave[:2] for wave in claims.waves_executed(claims.events(warehouse, **filters)))
     for verdict in verdicts:

@@ -12,9 +12,8 @@ from execution.runs import MAX_NAMES, approvers, count_verdicts
 from execution.tables import Warehouse
 from optimizer.emit.report.page import style
 from optimizer.emit.site_pages import Night, RunLine, index_page, nights_page
-from optimizer.folders import NIGHTS, RUN_PAGE, STYLE, is_site_name, quality_page, write_page
+from optimizer.folders import NIGHTS, RUN_PAGE, STYLE, quality_page, write_page
 from optimizer.run_page import write_run_page
-from optimizer.setting_checks import is_folder_name
 from optimizer.units import plural
 from schemas.verdicts import PLANNED, WITH_PLAN
 
@@ -57,13 +56,8 @@ def write_site(warehouse: Warehouse, to: str) -> str:
 
 
 def _write_run(warehouse: Warehouse, folder: Path, each: RunNights, verdicts: Mapping[str, Row]) -> dict[str, str]:
-    """Write the page of a run, and report and quality page of its clusters; returns the link to each cluster's page.
-
-    A run whose folder would have a name of the site's own files has no pages.
-    """
+    """Write the page of a run, and report and quality page of its clusters; returns the link to each cluster's page."""
     run_id = each.run.run_id
-    if not _has_pages(run_id):
-        return {}
     run_folder, links = folder / run_id, {}
     for cluster, text in quality_pages(warehouse, run_id).items():
         page = quality_page(run_folder, cluster)
@@ -78,10 +72,6 @@ def _write_run(warehouse: Warehouse, folder: Path, each: RunNights, verdicts: Ma
     with writing_to(run_folder):
         write_run_page(run_folder, run_id, verdicts, decisions(warehouse, run_id))
     return {night.cluster_id: links[night.cluster_id] for night in each.nights if night.cluster_id in links}
-
-
-def _has_pages(run_id: str) -> bool:
-    return is_folder_name(run_id) and not is_site_name(run_id)
 
 
 def _reports(warehouse: Warehouse, run_id: str) -> Iterator[tuple[str, str, str]]:
@@ -102,7 +92,7 @@ def _line(each: RunNights, pages: Mapping[str, str]) -> RunLine:
     return RunLine(
         run_id=each.run.run_id,
         at=each.run.verdict_at,
-        page=f"{each.run.run_id}/{RUN_PAGE}" if _has_pages(each.run.run_id) else "",
+        page=f"{each.run.run_id}/{RUN_PAGE}",
         links={night.cluster_id: pages.get(night.cluster_id, "") for night in each.nights},
         verdicts=count_verdicts(cluster.verdict for cluster in each.run.clusters),
         approved_by=approvers(planned),

@@ -52,8 +52,7 @@ class AuditBroker:
 class AuditPartition:
     """One partition before the plan; fields as in the table ``instance``; None means no limit.
 
-    ``fixed_cause`` is None for free partitions, and for all in tables of earlier releases. If ``isr`` is None, all
-    replicas count as in sync.
+    ``fixed_cause`` is None for free partitions. If ``isr`` is None, all replicas count as in sync.
     """
 
     topic: str
