@@ -292,7 +292,7 @@ def test_ended_waves_are_shown_with_both_times(
 
 
 def test_times_without_a_prediction_and_without_an_end(shown: Shown) -> None:
-    """An older warehouse may lack the row; a wave may never end by its estimate."""
+    """Somebody may have deleted the row; a wave may never end by its estimate."""
     assert shown(EXECUTED, COPIED, waves=0) == ["  wave 1: not predicted, 5 h 51 min measured"]
     never = shown(waves=1, seconds=NEVER_SECONDS)
     assert never == ["  wave 1: no end predicted, 5 h 51 min measured"]

@@ -196,8 +196,8 @@ def test_a_wave_is_executed_when_it_is_released(
 
 
 def test_a_run_says_what_it_copies_and_until_when(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    """All plans of a run together, and the first that expires; "-" for plans of earlier releases and refusals."""
-    end(warehouse, "old", c="planned")
+    """All plans of a run together, and the first that expires; "-" for refusals."""
+    end(warehouse, "bad", c="refused")
     later = NOW.replace(hour=13)
     end(warehouse, "new", moved_bytes=2 * 10**12, until=NOW, c="planned")
     end(warehouse, "new", moved_bytes=5 * 10**11, until=later, d="planned")

@@ -64,7 +64,7 @@ def plan_of(
     plan = replace(
         first,
         changed=sorted(changed, key=lambda row: (row.topic, row.partition)),
-        waves=[replace(row, wave=n, copy_bytes_per_s=rate) for n, part in numbered for row in part.waves],
+        waves=[replace(row, wave=n, copy_bytes_per_s=rate or 0) for n, part in numbered for row in part.waves],
         throttles=throttles,
         sources=[SourceRow("x", captured_at=CAPTURED_AT, records=1)],
         code_version="v1",

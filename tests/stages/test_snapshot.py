@@ -139,10 +139,9 @@ def test_a_topic_that_is_placed_by_its_own_rule_stays(spark: SparkSession, silve
     assert instance["my.orders", 0].fixed_cause == Cause.OWN_PLACEMENT_RULE
 
 
-@pytest.mark.parametrize("column", ["closed_cause", "closed_reason"])
-def test_a_broker_in_trouble_receives_no_replica(spark: SparkSession, silver: Frames, column: str) -> None:
-    """One that lives but is closed keeps its replicas and may lead; rows of an earlier release have no cause."""
-    brokers = silver["brokers"].withColumn(column, F.when(F.col("broker_id") == 2, F.lit("cordoned")))
+def test_a_broker_in_trouble_receives_no_replica(spark: SparkSession, silver: Frames) -> None:
+    """One that lives but is closed keeps its replicas and may lead."""
+    brokers = silver["brokers"].withColumn("closed_cause", F.when(F.col("broker_id") == 2, F.lit("cordoned")))
     _, planned = built(spark, {**silver, "brokers": brokers})
     accepting = {b: (row.accepts_replicas, row.accepts_leadership, row.must_empty) for b, row in planned.items()}
     assert accepting[2] == (False, True, False)
