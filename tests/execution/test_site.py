@@ -239,7 +239,7 @@ def test_each_cell_is_below_its_header() -> None:
     at = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
     links = {"c<b>": "r1/c/report.html", "d": ""}
     run = RunLine("r<i>1", at, "r1/index.html", links, "1 planned <u>", "ann <b>", 7, 3, 8 * GB, 2 * GB)
-    unknown = RunLine("r2", None, "", {}, "refused", "-", None, None, None, None)
+    unknown = RunLine("r2", None, "r2/index.html", {}, "refused", "-", None, None, None, None)
     text = index_page([run, unknown], {"c": "clusters/c.html"}, most_names=3, sheet="s.css")
     header = ("run", "verdict at (UTC)", "clusters", "verdict", "approved by", "waves executed", "bytes planned",
               "bytes done")  # fmt: skip
@@ -247,7 +247,7 @@ def test_each_cell_is_below_its_header() -> None:
         header,
         ["<r1/index.html> r<i>1", "2026-03-14 15:09", "<r1/c/report.html> c<b> , d", "1 planned <u>", "ann <b>",
          "3 of 7", "8.00 GB", "2.00 GB"],
-        ["r2", "-", "", "refused", "-", "-", "-", "-"],
+        ["<r2/index.html> r2", "-", "", "refused", "-", "-", "-", "-"],
     )  # fmt: skip
     night = Night("n<i>1", at, "c", "planned <u>", ("ann <b>", "bob"), 9, 4, 10 * GB, 3 * GB, Imbalance(1.5, 1.02),
                   Imbalance(7, 2), (5 * HOUR, 6 * HOUR), 8 * HOUR, 2)  # fmt: skip

@@ -1,6 +1,7 @@
 """Makes warehouses with the plan of one cluster, as the job writes them, but without Spark."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from execution.planned import Plan, load, wave_documents
 from execution.tables import Warehouse
 from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.decision_text import NAME as DECISION
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
 from optimizer.emit.rows import DirMoveRow, EarlierThrottleRow, PlanRow, SourceRow, ThrottleRow
@@ -130,23 +132,28 @@ def documents(plan: ClusterPlan) -> list[Document]:
 
 
 def write_plan(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attempt: int = 1) -> Warehouse:
-    """A new warehouse with the documents of a plan and the verdict of an attempt."""
+    """A new warehouse with the documents of a plan, a short decision, and the verdict of an attempt."""
     warehouse = Warehouse(str(folder))
     key = {"cluster_id": CLUSTER, "run_id": RUN}
     rows = [
         {**key, "path": d.path, "kind": d.kind, "wave": d.wave, "content": d.content, "sha256": _sha256(d.content)}
         for d in documents(plan)
     ]
-    warehouse.append("documents", rows)
+    decision = {**key, "path": f"{CLUSTER}/{DECISION}", "kind": "decision", "wave": 0, "sha256": ""}
+    warehouse.append("documents", [*rows, {**decision, "content": json.dumps({"title": "c: 1 B", "notes": []})}])
     add_verdict(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt)
     return warehouse
 
 
 def add_waves(warehouse: Warehouse, run_id: str, cluster: str, number: int, **figures: int) -> None:
     """Store a number of waves for a plan, each with these figures."""
-    names = ("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s", "peak_disk_bytes")
-    zero = dict.fromkeys((*names, "estimated_seconds"), 0)
-    row = {"cluster_id": cluster, "run_id": run_id, **zero, "busiest_broker": None, "below_floor": False, **figures}
+    names = (
+        *("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s", "peak_disk_bytes"),
+        *("estimated_seconds", "copy_bytes_per_s", "requested_bytes_per_s"),
+    )
+    span = dict.fromkeys(("least_seconds", "most_seconds"), figures.get("estimated_seconds", 0))
+    flags = {"below_floor": False, "inside_brokers": False}
+    row = {"cluster_id": cluster, "run_id": run_id, **dict.fromkeys(names, 0), **span, **flags, **figures}
     warehouse.append("waves", [{**row, "wave": wave} for wave in range(1, number + 1)])
 
 
