@@ -142,8 +142,8 @@ class WaveTime:
     moved_bytes: int
     done: int | None
     estimated_seconds: int
-    least_seconds: int | None
-    most_seconds: int | None
+    least_seconds: int
+    most_seconds: int
     has_ended: bool
     measured_seconds: float | None
 
@@ -312,7 +312,7 @@ def plan_differences(
 def _reasons(plans: Sequence[tuple[pd.DataFrame, Any]]) -> pd.DataFrame:
     columns = {}
     for run, (plan, moves) in zip("ab", plans, strict=True):
-        codes = plan.loc[plan["is_changed"], "reason_codes"].dropna()
+        codes = plan.loc[plan["is_changed"], "reason_codes"]
         columns[f"partitions_{run}"] = codes.str.split(",").explode().value_counts()
         columns[f"copies_{run}"] = moves.groupby("reason")["to_broker"].count()
         columns[f"bytes_{run}"] = moves.groupby("reason")["size_bytes"].sum()
@@ -363,8 +363,8 @@ def wave_times(run: RunRows, progress: Progress | None) -> list[WaveTime]:
             int(row["moved_bytes"]),
             int(done.get(row["wave"], 0)) if progress else None,
             int(row["estimated_seconds"]),
-            plain(row["least_seconds"]),
-            plain(row["most_seconds"]),
+            int(row["least_seconds"]),
+            int(row["most_seconds"]),
             row["wave"] in run.measured,
             run.measured.get(int(row["wave"])),
         )

@@ -237,7 +237,7 @@ def test_predicted_and_measured_times() -> None:
         ("b", 1, 0, None),
     ]
     assert [(wave.has_ended, wave.measured_seconds) for wave in found] == [(True, 75.0), (True, None), (False, None)]
-    assert (found[0].least_seconds, found[0].most_seconds, found[1].estimated_seconds) == (3, None, 9)
+    assert (found[0].least_seconds, found[0].most_seconds, found[1].estimated_seconds) == (3, 0, 9)
 
 
 @pytest.mark.parametrize(
