@@ -20,7 +20,15 @@ from optimizer.store import Store
 from schemas.spark import schema_of
 from schemas.table import column
 
-FINDING = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after", "remedy": "none"}
+FINDING = {
+    "cluster_id": "c",
+    "run_id": "r",
+    "rule": "band",
+    "code": "band",
+    "subject": "broker 1",
+    "when": "after",
+    "remedy": "none",
+}
 SETTINGS = {"clusters": [{"id": "c", "input": "in"}], "policy": {"max_moves": 9}}
 
 
@@ -47,6 +55,11 @@ WAVE = {
     "estimated_seconds": 1,
     "below_floor": False,
     "peak_disk_bytes": 1,
+    "least_seconds": 1,
+    "most_seconds": 1,
+    "copy_bytes_per_s": 1,
+    "requested_bytes_per_s": 1,
+    "inside_brokers": False,
 }
 SOLVE = stage("solve", (), "findings", "one")
 PLAN = stage("plan", ("findings",), "waves")

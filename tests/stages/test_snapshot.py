@@ -68,7 +68,10 @@ def silver(spark: SparkSession) -> Frames:
     ]
     facts = {"topic_id": None, "partitions": 1, "replication_factor": 3, "is_internal": False, "configs": None}
     topics = [{"topic": t, "min_insync_replicas": 2, **facts} for t in ("orders", "my.orders")]
-    dirs = [{"broker_id": 1, "log_dir": path, "used_bytes": 5, "capacity_bytes": 9, "error": None} for path in "db"]
+    dirs = [
+        {"broker_id": 1, "log_dir": path, "used_bytes": 5, "capacity_bytes": 9, "error": None, "logs": 1}
+        for path in "db"
+    ]
     brokers = [{"broker_id": b, "rack": f"r{b}", "state": state, **BROKER, **LIMITS} for b, state in STATES.items()]
     return {
         "replicas": rows(spark, "replicas", placed),
