@@ -3,8 +3,13 @@
 Any other arguments go to pytest; then only these tests run, without checks.
 """
 
+import ctypes
+import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 
 from setup.paths import HOME, VENV
 
@@ -19,6 +24,8 @@ CHECKS = (
 ALL_TESTS = ("-n", "4", "--dist", "loadscope", "--no-loadscope-reorder")
 # Without the marked tests, and with fewer examples for properties that plan whole clusters (``tests/tiers.py``).
 DAILY_TESTS = (*ALL_TESTS, "-m", "not all_only", "--hypothesis-profile", "daily")
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
+_GRACE_SECONDS = 10.0
 TIERS = {(): DAILY_TESTS, ("--all",): ALL_TESTS}
 
 
@@ -40,8 +47,54 @@ def main(arguments: list[str]) -> int:
     for name in failed:
         print(f"FAILED: {name}", flush=True)
     print("== pytest", flush=True)
-    tests = subprocess.run([str(VENV / "bin" / "python"), "-m", "pytest", *(tier or arguments)], cwd=HOME, check=False)
-    return tests.returncode or int(bool(failed))
+    result = run_and_end_all([str(VENV / "bin" / "python"), "-m", "pytest", *(tier or arguments)])
+    return result or int(bool(failed))
+
+
+def run_and_end_all(command: list[str]) -> int:
+    """Run a command; at its end, at Ctrl-C and at SIGTERM, nothing that it has started stays.
+
+    Returns the exit code. Test servers have sessions of their own, so a terminal's signal does not reach them. Linux
+    gives what has lost its parent to this process; other systems leave it.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    process = subprocess.Popen(command, cwd=HOME)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.wait(_GRACE_SECONDS)  # the terminal has told it, too
+        return 128 + signal.SIGINT
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _end_children(number)
+
+
+def _end_children(number: int) -> None:
+    """Send a signal to all children until none is left, for some seconds; children of ended children become ours."""
+    until = time.monotonic() + _GRACE_SECONDS
+    told: set[int] = set()
+    while (children := _children()) and time.monotonic() < until:
+        for pid in children - told:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        told |= children
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.05)
+
+
+def _children() -> set[int]:
+    """Children of this process; none without /proc."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+            if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                found.add(int(pid))
+    return found
 
 
 if __name__ == "__main__":

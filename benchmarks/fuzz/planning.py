@@ -85,7 +85,7 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def _scheduled(
     partitions: pd.DataFrame, tables: Mapping[str, pd.DataFrame], hosts: pd.DataFrame, settings: Settings
 ) -> pd.DataFrame:
-    """Rows of ``plan`` that change, with their waves (``stages.plan.plan``)."""
+    """Rows of ``plan`` that change, with their waves (as ``planning.in_memory`` makes them)."""
     key = ["topic", "partition"]
     proposed = tables["proposal"][[*key, "replicas"]]
     moves = tables["moves"].groupby(key)["reason"].agg(lambda codes: sorted(set(codes)))
@@ -107,7 +107,7 @@ def _scheduled(
 def _inside(
     partitions: pd.DataFrame, changed: pd.DataFrame, hosts: pd.DataFrame, settings: Settings
 ) -> Mapping[str, list[dict[str, Any]]]:
-    """Rows of the moves inside brokers (``stages.plan.dir_move_tables``); none if a change has no wave."""
+    """Rows of the moves inside brokers (as ``planning.in_memory`` makes them); none if a change has no wave."""
     if changed["wave"].isna().any() or not balances_dirs(settings, CLUSTER):
         return {}
     flows = flow_rows(changed, hosts, settings=settings)

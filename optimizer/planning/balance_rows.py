@@ -58,7 +58,7 @@ def _known(crossing: Crossings | None, name: str, n_brokers: int) -> Ints | list
 
 
 def measure(
-    partitions: pd.DataFrame, hosts: pd.DataFrame, *, policy: Policy, placements: Collection[str] = tuple(PLACEMENTS)
+    partitions: pd.DataFrame, hosts: pd.DataFrame, policy: Policy, placements: Collection[str] = tuple(PLACEMENTS)
 ) -> pd.DataFrame:
     """Rows of ``COLUMNS`` for one cluster.
 

@@ -95,22 +95,14 @@ def with_totals(compared: pd.DataFrame) -> pd.DataFrame:
     return compared.assign(**columns)
 
 
-def compared_in_memory(
-    instance: pd.DataFrame, proposal: pd.DataFrame, moves: pd.DataFrame, baseline: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """``compare_lists`` of one cluster, from rows of these tables."""
+def joined_lists(instance: pd.DataFrame, proposal: pd.DataFrame, moves: pd.DataFrame) -> pd.DataFrame:
+    """Rows for ``compare_lists`` of one cluster, without Kafka's default, from rows of these tables."""
     key = ["topic", "partition"]
     reasons = moves.groupby(key)["reason"].agg(lambda codes: sorted(set(codes))).rename("move_reasons")
-    default = pd.DataFrame(columns=[*key, *DEFAULT]) if baseline is None else baseline
-    parts = (
-        proposal[[*key, "replicas"]].rename(columns={"replicas": "proposed_replicas"}),
-        default[[*key, *DEFAULT]].rename(columns=DEFAULT),
-        reasons.reset_index(),
-    )
-    rows = instance.rename(columns={"replicas": "current_replicas"})
-    for part in parts:
+    rows = instance.rename(columns={"replicas": "current_replicas"}).assign(**dict.fromkeys(DEFAULT.values()))
+    for part in (proposal[[*key, "replicas"]].rename(columns={"replicas": "proposed_replicas"}), reasons.reset_index()):
         rows = rows.merge(part.astype({"partition": rows["partition"].dtype}), on=key, how="left")
-    return compare_lists(rows)
+    return rows
 
 
 def _ids(brokers: Iterable[int] | float | None) -> list[int]:

@@ -1,6 +1,6 @@
 """The tables of stages solve and plan of one cluster, in this process and without Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,8 +10,8 @@ import pandas as pd
 from optimizer.domain import FindingCode, Floats
 from optimizer.kafka.versions import needs_whole_min_isr
 from optimizer.planning.arrays import to_brokers, with_nulls
-from optimizer.planning.balance_rows import measure
-from optimizer.planning.compared_lists import TIMES, TOTALS, compared_in_memory, with_totals
+from optimizer.planning.balance_rows import PLACEMENTS, measure
+from optimizer.planning.compared_lists import TIMES, TOTALS, compare_lists, joined_lists, with_totals
 from optimizer.planning.dir_move_rows import Before, balances_dirs, dir_move_rows
 from optimizer.planning.exposed import exposure_rows
 from optimizer.planning.finish import TABLES
@@ -26,7 +26,6 @@ from optimizer.settings import Settings
 from optimizer.solve import driver
 
 Tables = Mapping[str, pd.DataFrame]
-_PLACEMENTS = ("before", "after")  # Kafka's default is not part of an answer
 
 
 @dataclass(frozen=True)
@@ -104,20 +103,60 @@ def planned_tables(
     given_inside : DataFrame, optional
         Moves of another tool inside brokers, as for ``dir_move_rows``.
     """
-    cluster_id = str(hosts["cluster_id"].iloc[0])
-    hosts = with_load(hosts, instance).assign(captured_at=captured_at.timestamp() if captured_at else None)
-    compared = with_totals(compared_in_memory(instance, solved["proposal"], solved["moves"]))
-    scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
-    if "planned_log_dirs" in solved["proposal"] and len(scheduled):
+    rows = joined_lists(instance, solved["proposal"], solved["moves"])
+    theirs = None
+    if "planned_log_dirs" in solved["proposal"]:
         theirs = solved["proposal"].set_index(["topic", "partition"])["planned_log_dirs"]
+    return tables_of_lists(
+        rows,
+        hosts,
+        solved,
+        settings,
+        placements=("before", "after"),
+        captured_at=captured_at,
+        moves_inside=moves_inside,
+        given_inside=given_inside,
+        given_log_dirs=theirs,
+    )
+
+
+def tables_of_lists(
+    rows: pd.DataFrame,
+    hosts: pd.DataFrame,
+    solved: Tables,
+    settings: Settings,
+    *,
+    placements: Collection[str] = tuple(PLACEMENTS),
+    captured_at: datetime | None = None,
+    moves_inside: bool = True,
+    given_inside: pd.DataFrame | None = None,
+    given_log_dirs: pd.Series | None = None,
+) -> dict[str, pd.DataFrame]:
+    """The same from lists that are joined already, and perhaps with Kafka's default: what stage plan stores.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        As for ``compare_lists``.
+    solved : mapping
+        ``findings``, ``bounds`` and ``leader_bounds``.
+    placements : collection of str
+        Of ``balance_rows.PLACEMENTS``, those to measure.
+    given_log_dirs : Series, optional
+        The directories of another tool for each topic and partition.
+    """
+    cluster_id = str(hosts["cluster_id"].iloc[0])
+    hosts = with_load(hosts, rows).assign(captured_at=captured_at.timestamp() if captured_at else None)
+    compared = with_totals(compare_lists(rows))
+    scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
+    if given_log_dirs is not None and len(scheduled):
         keys = pd.MultiIndex.from_frame(scheduled[["topic", "partition"]])
-        scheduled = scheduled.assign(planned_log_dirs=theirs.reindex(keys).to_numpy())
+        scheduled = scheduled.assign(planned_log_dirs=given_log_dirs.reindex(keys).to_numpy())
     planned = compared.astype(dict.fromkeys(("wave", *TIMES), "Int64"))
     if len(scheduled):
         planned = pd.concat([planned[~planned["is_changed"]], scheduled.astype({"wave": "Int64"})])
     waves = wave_rows(scheduled, hosts, settings=settings)
-    lists = planned.assign(replicas=planned["current_replicas"])
-    measured = measure(lists, hosts, policy=settings.policy, placements=_PLACEMENTS)
+    measured = measure(planned.assign(replicas=planned["current_replicas"]), hosts, settings.policy, placements)
     version = settings.kafka_versions().get(cluster_id, "")
     exposure, findings = exposure_rows(planned, hosts, needs_whole_min_isr=needs_whole_min_isr(version))
     flows, throttles = flow_rows(scheduled, hosts, settings=settings), throttle_rows(scheduled, hosts)
@@ -174,16 +213,16 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in with_nulls(frame).to_dict("records")]
 
 
-def with_load(hosts: pd.DataFrame, instance: pd.DataFrame) -> pd.DataFrame:
+def with_load(hosts: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """The brokers with what they hold, and with what they receive and send before the plan, in the windows if known."""
-    followers = instance["replicas"].map(len) - 1
-    received, consumed = (_in_windows(instance, name) for name in ("in_bytes_per_s", "out_bytes_per_s"))
-    held = instance[["replicas", "leader", "size_bytes"]].assign(
+    followers = rows["current_replicas"].map(len) - 1
+    received, consumed = (_in_windows(rows, name) for name in ("in_bytes_per_s", "out_bytes_per_s"))
+    held = rows[["current_replicas", "leader", "size_bytes"]].assign(
         in_bytes_per_s=received, sent=consumed + followers * received
     )
-    rows = held.explode("replicas")
-    rows["sent"] = rows["sent"].where(rows["replicas"] == rows["leader"], 0)
-    sums = rows.groupby("replicas")[["size_bytes", "in_bytes_per_s", "sent"]].sum()
+    each = held.explode("current_replicas")
+    each["sent"] = each["sent"].where(each["current_replicas"] == each["leader"], 0)
+    sums = each.groupby("current_replicas")[["size_bytes", "in_bytes_per_s", "sent"]].sum()
     columns = {"size_bytes": "disk_used_bytes", "in_bytes_per_s": "in_used_bytes_per_s", "sent": "out_used_bytes_per_s"}
     used = sums.rename(columns=columns).reindex(hosts["broker_id"]).fillna(0).astype("int64")
     return hosts.assign(**{name: used[name].to_numpy() for name in columns.values()})

@@ -1,7 +1,12 @@
 """./run-tests.sh: the tests that each tier runs."""
 
+import os
+import signal
 import subprocess
+import sys
+import time
 import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +27,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[tuple[str,
         return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(checks, "run_and_end_all", lambda command: run(command).returncode)
     assert checks.main(list(arguments)) == 0
     return commands
 
@@ -58,3 +64,29 @@ def test_ci_runs_everything() -> None:
     """CI ends with ``./run-tests.sh --all``, so it gets the last line and the exit code of pytest."""
     script = (HOME / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert script[1:] == ['exec "$(dirname -- "$(readlink -f -- "$0")")/../run-tests.sh" --all </dev/null']
+
+
+# A test run with a server in a session of its own, which a signal to the run does not reach.
+RUN = """
+import pathlib, subprocess, sys, time
+server = subprocess.Popen(["sleep", "600"], start_new_session=True)
+pathlib.Path(sys.argv[1]).write_text(str(server.pid))
+time.sleep(float(sys.argv[2]))
+"""
+CHECKS = "import sys; from setup import checks; sys.exit(checks.run_and_end_all(sys.argv[1:]))"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux has /proc")
+@pytest.mark.parametrize(("stopped_by", "code"), [(None, 0), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_no_server_outlives_the_tests(tmp_path: Path, stopped_by: signal.Signals | None, code: int) -> None:
+    """After the end, Ctrl-C and SIGTERM nothing runs any more, not even what has lost its parent."""
+    file = tmp_path / "pid"
+    command = [sys.executable, "-c", CHECKS, sys.executable, "-c", RUN, str(file), "0" if stopped_by is None else "600"]
+    with subprocess.Popen(command, cwd=HOME, start_new_session=True) as checked:
+        until = time.monotonic() + 60
+        while not (file.exists() and file.read_text()) and time.monotonic() < until:
+            time.sleep(0.05)
+        if stopped_by is not None:
+            os.killpg(checked.pid, stopped_by)
+        assert checked.wait(60) == code
+    assert not Path("/proc", file.read_text()).exists()

@@ -1,5 +1,6 @@
 """PLAN on a small cluster by hand."""
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -7,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 import schemas
 from optimizer.declared import DECLARED
@@ -17,6 +18,7 @@ from optimizer.planning.compared_lists import TIMES
 from optimizer.planning.wave_rows import schedule_cluster, wave_rows
 from optimizer.settings import Metrics, Schedule
 from optimizer.stages.plan import plan
+from optimizer.stages.plan.cluster_tables import computed
 from optimizer.stages.snapshot import snapshot
 from optimizer.stages.validate import validate
 from optimizer.windows_setting import Window
@@ -228,8 +230,8 @@ def test_without_a_capture_time_the_first_night_must_be_given(spark: SparkSessio
     window = Window(days=("mon",), start="22:00", end="06:00", time_zone="UTC")
     unknown = [{**row, "captured_at": None} for row in small_plan.SOURCES]
     run = small_plan.run(spark, windows=(window,))
-    frames = dict(plan.build(small_plan.inputs(spark, sources=unknown), run))
-    (refused,) = plan.gate(frames, run).values()
+    inputs = small_plan.inputs(spark, sources=unknown)
+    (refused,) = plan.gate({**inputs, **plan.build(inputs, run)}, run).values()
     assert 'set [schedule] first_night to a date, such as "2026-11-27"' in str(refused)
     spark.catalog.clearCache()
 
@@ -346,13 +348,38 @@ def test_a_plan_without_room_is_refused(spark: SparkSession, tables: Tables) -> 
     """A changed partition without a wave stops its cluster, with its name and a remedy; else the run continues."""
     run = small_plan.run(spark)
     stuck = [{**row, "wave": None} if row["partition"] == 1 else row for row in tables["plan"]]
+    ids = spark.createDataFrame([("orders",)], "cluster_id string")
+    known = {"instance_brokers": ids, "broker_balance": ids}
     schema = schema_of(schemas.ALL["plan"])
-    refused = plan.gate({"plan": spark.createDataFrame(stuck, schema)}, run)
+    refused = plan.gate({**known, "plan": spark.createDataFrame(stuck, schema)}, run)
     assert list(refused) == ["orders"]
     assert isinstance(refused["orders"], AuditFailed)
     message = r"orders: clicks-1, orders: orders\.v1-1; lower .*disk_headroom \(now 0\.1\)"
     assert re.search(message, str(refused["orders"]))
-    assert plan.gate({"plan": spark.createDataFrame(tables["plan"], schema)}, run) == {}
+    planned = {**known, "plan": spark.createDataFrame(tables["plan"], schema)}
+    assert plan.gate(planned, run) == {}
+    refused = plan.gate({**planned, "broker_balance": ids.limit(0)}, run)
+    assert "cluster orders: its plan needs more memory than a Python process got; plan it " in str(refused["orders"])
+
+
+def test_a_cluster_whose_task_dies_leaves_the_others_their_plans(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each cluster is tried alone then, and the log names the one that fails."""
+    ids = spark.createDataFrame([("a",), ("b",), ("c",)], "cluster_id string")
+
+    def made(chosen: Column) -> DataFrame:
+        return ids.where(chosen).groupBy("cluster_id").applyInPandas(_dies_for_b, "cluster_id string")
+
+    assert sorted(row.cluster_id for row in computed(made, ids).collect()) == ["a", "c"]
+    assert "cluster b" in caplog.text
+    assert "cluster a" not in caplog.text
+
+
+def _dies_for_b(rows: pd.DataFrame) -> pd.DataFrame:
+    if rows["cluster_id"].iloc[0] == "b":
+        os._exit(137)
+    return rows
 
 
 def test_what_a_loss_would_do_follows_the_waves(spark: SparkSession) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from optimizer.stages.plan.cluster_tables import with_previous
 from optimizer.stages.shared import throttles_found
 from optimizer.stages.shared.records import typed
-from optimizer.stages.shared.throttles_found import with_previous
+from optimizer.stages.shared.throttles_found import to_restore
 from schemas.silver import THROTTLES_FOUND
 from schemas.spark import conform
 from sources.record import Record
@@ -73,24 +74,14 @@ def test_throttles_are_found_in_listings_and_headers(table: DataFrame) -> None:
     assert {(row.source, row.line) for row in rows} == {("c.txt", 7), ("c.txt", 3)}
 
 
-def test_the_value_from_before_joins_the_plans_own(spark: SparkSession, table: DataFrame) -> None:
+def test_the_value_from_before_joins_the_plans_own(table: DataFrame) -> None:
     """An entry that the plan sets gets the value of before; what a file or the default sets is not put back."""
-    entries = [
-        ("c", "r1", "topics", "listed", LISTS[0]),
-        ("c", "r1", "topics", "other", LISTS[0]),
-        ("other", "r1", "topics", "listed", LISTS[0]),
-        ("c", "r1", "brokers", "3", RATES[0]),
-        ("c", "r1", "brokers", "5", RATES[0]),
-    ]
-    names = "cluster_id string, run_id string, entity_type string, entity_name string, config_name string"
-    rows = with_previous(spark.createDataFrame(entries, names), table).collect()
-    assert {(row.cluster_id, row.entity_name): row.previous_value for row in rows} == {
-        ("c", "listed"): "*",
-        ("c", "other"): None,
-        ("other", "listed"): None,
-        ("c", "3"): "20000000",
-        ("c", "5"): None,
-    }
+    found = [row.asDict() for row in to_restore(table).collect()]
+    entries = (("topics", "listed"), ("topics", "other"), ("brokers", "3"), ("brokers", "5"))
+    names = {"topics": LISTS[0], "brokers": RATES[0]}
+    throttles = [{"entity_type": kind, "entity_name": name, "config_name": names[kind]} for kind, name in entries]
+    rows = with_previous(throttles, found)
+    assert [row["previous_value"] for row in rows] == ["*", None, "20000000", None]
 
 
 def test_a_finding_says_it_before_anything_is_run(spark: SparkSession, table: DataFrame) -> None:

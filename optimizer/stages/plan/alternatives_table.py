@@ -11,27 +11,26 @@ from optimizer.planning.alternatives import alternative_rows
 from optimizer.settings import Settings
 from schemas.keys import CLUSTER_RUN
 from schemas.output import ALTERNATIVES
-from schemas.planning import INSTANCE
-from schemas.spark import schema_of
+from schemas.spark import conform, schema_of
 
 
-def alternatives_table(compared: DataFrame, hosts: DataFrame, settings: Settings) -> DataFrame:
+def alternatives_table(instance: DataFrame, hosts: DataFrame, moved: DataFrame, settings: Settings) -> DataFrame:
     """Rows of ``alternatives`` of the clusters with at most ``[solver] alternatives_brokers`` brokers.
 
     Parameters
     ----------
-    compared : DataFrame
-        Rows of ``compare_lists`` with ``with_totals``: the columns of ``instance`` and the bytes that are copied.
+    instance : DataFrame
     hosts : DataFrame
         Rows of ``instance_brokers`` with ``captured_at``.
+    moved : DataFrame
+        ``moved_bytes`` that the plan of each cluster copies.
     """
-    counts = hosts.groupBy("cluster_id").count()
-    small = counts.filter(F.col("count") <= settings.solver.alternatives_brokers).select("cluster_id")
-    chosen = compared.withColumnRenamed("current_replicas", "replicas").select(*INSTANCE.names, "moved_bytes")
-    by_cluster = chosen.join(F.broadcast(small), "cluster_id", "left_semi").groupBy("cluster_id")
-    return by_cluster.cogroup(hosts.groupBy("cluster_id")).applyInPandas(
-        partial(_rows, settings=settings), schema_of(ALTERNATIVES)
-    )
+    counts = hosts.groupBy("cluster_id").count().filter(F.col("count") <= settings.solver.alternatives_brokers)
+    small = F.broadcast(counts.select("cluster_id"))
+    rows = hosts.join(small, "cluster_id", "left_semi").join(moved, "cluster_id").groupBy("cluster_id")
+    partitions = instance.join(small, "cluster_id", "left_semi").groupBy("cluster_id")
+    made = partitions.cogroup(rows).applyInPandas(partial(_rows, settings=settings), schema_of(ALTERNATIVES))
+    return conform(made, ALTERNATIVES)
 
 
 def _rows(instance: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
@@ -39,7 +38,7 @@ def _rows(instance: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) ->
         return pd.DataFrame(columns=list(ALTERNATIVES.names))
     seconds = hosts["captured_at"].iloc[0]
     captured = None if pd.isna(seconds) else datetime.fromtimestamp(int(seconds), UTC)
-    moved = float(instance["moved_bytes"].sum())
+    moved = float(hosts["moved_bytes"].iloc[0])
     rows = alternative_rows(instance, hosts, settings, moved_bytes=moved, captured_at=captured)
     common = {name: hosts[name].iloc[0] for name in CLUSTER_RUN}
     return pd.DataFrame(rows).assign(**common)[list(ALTERNATIVES.names)]

@@ -71,14 +71,12 @@ def _of_header(headers: DataFrame, config_name: str) -> DataFrame:
     )
 
 
-def with_previous(throttles: DataFrame, throttles_found: DataFrame) -> DataFrame:
-    """Throttle entries of a plan with the value that was set before; null if there was none.
+def to_restore(throttles_found: DataFrame) -> DataFrame:
+    """The entries that a plan restores.
 
     A value of a broker's file needs no restoring: it is in effect again when the plan's own value is removed.
     """
-    dynamic = throttles_found.where("NOT is_static AND entity_type <> 'cluster'")
-    before = dynamic.select(*_KEY, F.col("config_value").alias("previous_value"))
-    return throttles.join(before, list(_KEY), "left")
+    return throttles_found.where("NOT is_static AND entity_type <> 'cluster'")
 
 
 def findings_of(throttles_found: DataFrame) -> Iterator[dict[str, Any]]:
