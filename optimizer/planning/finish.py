@@ -131,7 +131,7 @@ def _keeps_stuck(partitions: Partitions, final: Ints) -> Bools:
 
 def _with_fixed_causes(findings: Iterable[Finding], frame: pd.DataFrame) -> list[Finding]:
     """Add fact ``fixed_cause`` to the findings about partitions that are not free."""
-    fixed = frame[frame["fixed_reason"].notna()]
+    fixed = frame[frame["fixed_cause"].notna()]
     causes = {(str(row.topic), int(str(row.partition))): Cause(str(row.fixed_cause)) for row in fixed.itertuples()}
     completed = list[Finding]()
     for finding in findings:

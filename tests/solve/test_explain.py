@@ -18,6 +18,7 @@ from optimizer.solve.findings.cluster_findings import (
     rack_findings,
     stranded_findings,
 )
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.pin_findings import pin_findings
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
 from optimizer.wording.remedies import RUN_AGAIN, remedy_if_fixed
@@ -38,6 +39,11 @@ def findings_of(cluster: Cluster, placed: Ints, policy: Policy, *, only: str = "
     return in_full(
         band_findings(brokers, ends, before, after, partitions=partitions, placed=placed, policy=policy, only=only)
     )
+
+
+def of_leaderless(finding: Finding) -> Finding:
+    """The finding, if its partition is not free because it has no leader."""
+    return replace(finding, facts={**finding.facts, "fixed_cause": Cause.LEADERLESS})
 
 
 def with_bands(policy: Policy, widths: dict[str, float]) -> Policy:
@@ -187,7 +193,7 @@ def test_pins_that_cannot_be_met_are_reported_by_topic() -> None:
     cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0,), excluded=(1,)), partitions)
     cluster = pinned(cluster, {"a": [0, 1, 2], "b": [1, 2, 3], "gone": [1]}, ["a", "a", "b", "b"])
     pins = pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)
-    found = {(f.code, f.subject): f for f in in_full(pins)}
+    found = {(f.code, f.subject): f for f in in_full(map(of_leaderless, pins))}
     causes = {of: (one.cause, one.topic, one.partition, one.broker_id) for of, one in found.items()}
     assert causes == {
         (FindingCode.PIN_UNUSED, "gone"): (None, None, None, None),
@@ -272,7 +278,7 @@ def test_what_helps_depends_on_whether_the_partition_may_move(mobility: int, rac
         *rack_findings(make_brokers([0, 0, 1]), partitions, after),
         *stranded_findings(brokers, partitions, after),
     )
-    crowds, stays = in_full(replace(f, facts={**f.facts, "fixed_cause": Cause.LEADERLESS}) for f in stated)
+    crowds, stays = in_full(map(of_leaderless, stated))
     assert (crowds.remedy, stays.remedy) == (racks, stranded)
     causes = [Cause.NOT_FREE if remedy == FIX else None for remedy in (racks, stranded)]
     assert [crowds.cause, stays.cause] == causes
