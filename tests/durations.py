@@ -69,9 +69,9 @@ class Watch:
         self._begun.append((time.monotonic(), cpu_seconds()))
 
     def own(self) -> tuple[float, float]:
-        """Elapsed and CPU time (s) of the innermost open span."""
+        """Elapsed and CPU time (s) of the innermost open span; what nobody has waited for is lost at its end."""
         seconds, cpu = self._begun[-1]
-        return time.monotonic() - seconds, cpu_seconds() - cpu
+        return time.monotonic() - seconds, max(0.0, cpu_seconds() - cpu)
 
     def end(self) -> tuple[float, float]:
         """End the innermost span; returns its elapsed and CPU time (s)."""
