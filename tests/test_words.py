@@ -55,7 +55,7 @@ MAY_LOAD = {
     "optimizer/planning/policy/brokers.py": {""},
     "optimizer/planning/policy/partitions.py": {"", "_roles", "_with_only"},
     "optimizer/planning/exposed.py": {"_troubles"},
-    "optimizer/planning/finish.py": {"_fixed_findings", "_factor_findings", "_with_fixed_causes"},
+    "optimizer/planning/finish.py": {"_fixed_findings", "_factor_findings"},
     "optimizer/stages/validate/great_expectations.py": {"_row_result", "_figure_result"},
     "optimizer/stages/validate/input_findings.py": {"input_findings", "_quarantined_by_rule", "_describe_files"},
     "optimizer/stages/validate/judge.py": {"malformed"},
