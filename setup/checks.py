@@ -25,7 +25,7 @@ ALL_TESTS = ("-n", "4", "--dist", "loadscope", "--no-loadscope-reorder")
 # Without the marked tests, and with fewer examples for properties that plan whole clusters (``tests/tiers.py``).
 DAILY_TESTS = (*ALL_TESTS, "-m", "not all_only", "--hypothesis-profile", "daily")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = 10.0  # enough for a broker to flush its logs; what still runs then is killed
 TIERS = {(): DAILY_TESTS, ("--all",): ALL_TESTS}
 
 
@@ -88,13 +88,16 @@ def _end_children(number: int) -> None:
 
 
 def _children() -> set[int]:
-    """Children of this process; none without /proc."""
-    found = set()
+    return {pid for pid, fields in process_stats().items() if int(fields[1]) == os.getpid()}
+
+
+def process_stats() -> dict[int, list[bytes]]:
+    """The fields of ``/proc/PID/stat`` after the name, by process; empty without /proc (macOS)."""
+    stats = {}
     for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
-        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-            if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
-                found.add(int(pid))
-    return found
+        with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:  # an error: the process has ended
+            stats[int(pid)] = file.read().rpartition(b")")[2].split()
+    return stats
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+from setup.checks import process_stats
+
 FILE = ".build/durations.json"  # of the last run of more than a few tests, below the root
 DEAREST = 25
 _KINDS = {"airflow": "Airflow", "kafka": "Kafka", "cluster": "job", "spark": "Spark"}  # by marker; the first counts
@@ -21,18 +23,11 @@ def cpu_seconds() -> float:
 
     Without /proc (macOS) children count only after they have ended.
     """
-    ticks, parents = {}, {}
-    for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:  # the process has ended
-            continue
-        ticks[int(pid)], parents[int(pid)] = sum(map(int, fields[_CPU])), int(fields[1])
-    if not ticks:
+    stats = process_stats()
+    if not stats:
         return sum(os.times()[:4])
-    pids = descendants(os.getpid(), parents)
-    return sum(ticks[pid] for pid in pids) / os.sysconf("SC_CLK_TCK")
+    pids = descendants(os.getpid(), {pid: int(fields[1]) for pid, fields in stats.items()})
+    return sum(int(ticks) for pid in pids for ticks in stats[pid][_CPU]) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int, parents: Mapping[int, int]) -> set[int]:
@@ -69,7 +64,10 @@ class Watch:
         self._begun.append((time.monotonic(), cpu_seconds()))
 
     def own(self) -> tuple[float, float]:
-        """Elapsed and CPU time (s) of the innermost open span; what nobody has waited for is lost at its end."""
+        """Elapsed and CPU time (s) of the innermost open span.
+
+        The CPU time of a process that ends and that no parent waits for is lost, so the sum may become smaller.
+        """
         seconds, cpu = self._begun[-1]
         return time.monotonic() - seconds, max(0.0, cpu_seconds() - cpu)
 

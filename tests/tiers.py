@@ -27,10 +27,8 @@ MOST_SHARED_SECONDS = 90.0
 LONG: Mapping[str, str] = {
     "tests/kafka/test_one_command.py": "a plan of three waves executed by one command on a real Kafka cluster",
     "tests/kafka/test_acceptance.py": "one whole job by spark-submit.sh, its plan executed on a real Kafka cluster",
-    "tests/pipeline/test_pipeline.py::test_real_executors_give_the_same_documents": "one run on a real Spark cluster",
     "tests/pipeline/test_pipeline.py::test_a_stage_uses_all_that_it_declares": "makes the run that others compare with",
     "tests/setup/test_submit.py::test_help_of_a_job": "prepares the checkout if no other test has",
-    "tests/airflow/test_dags.py::test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved": "one night in Airflow",
 }
 ANNOUNCEMENT = (
     f"daily tier: no test marked {ALL_ONLY}, a third of the examples of properties that plan whole clusters; "

@@ -96,11 +96,16 @@ def with_totals(compared: pd.DataFrame) -> pd.DataFrame:
 
 
 def joined_lists(instance: pd.DataFrame, proposal: pd.DataFrame, moves: pd.DataFrame) -> pd.DataFrame:
-    """Rows for ``compare_lists`` of one cluster, without Kafka's default, from rows of these tables."""
+    """Rows for ``compare_lists`` of one cluster, without Kafka's default, from rows of these tables.
+
+    ``given_log_dirs`` are the ``planned_log_dirs`` of a proposal, if it has them.
+    """
     key = ["topic", "partition"]
+    proposed = proposal.rename(columns={"replicas": "proposed_replicas", "planned_log_dirs": "given_log_dirs"})
+    proposed = proposed[[name for name in (*key, "proposed_replicas", "given_log_dirs") if name in proposed]]
     reasons = moves.groupby(key)["reason"].agg(lambda codes: sorted(set(codes))).rename("move_reasons")
     rows = instance.rename(columns={"replicas": "current_replicas"}).assign(**dict.fromkeys(DEFAULT.values()))
-    for part in (proposal[[*key, "replicas"]].rename(columns={"replicas": "proposed_replicas"}), reasons.reset_index()):
+    for part in (proposed, reasons.reset_index()):
         rows = rows.merge(part.astype({"partition": rows["partition"].dtype}), on=key, how="left")
     return rows
 

@@ -104,9 +104,6 @@ def planned_tables(
         Moves of another tool inside brokers, as for ``dir_move_rows``.
     """
     rows = joined_lists(instance, solved["proposal"], solved["moves"])
-    theirs = None
-    if "planned_log_dirs" in solved["proposal"]:
-        theirs = solved["proposal"].set_index(["topic", "partition"])["planned_log_dirs"]
     return tables_of_lists(
         rows,
         hosts,
@@ -116,7 +113,6 @@ def planned_tables(
         captured_at=captured_at,
         moves_inside=moves_inside,
         given_inside=given_inside,
-        given_log_dirs=theirs,
     )
 
 
@@ -130,28 +126,24 @@ def tables_of_lists(
     captured_at: datetime | None = None,
     moves_inside: bool = True,
     given_inside: pd.DataFrame | None = None,
-    given_log_dirs: pd.Series | None = None,
 ) -> dict[str, pd.DataFrame]:
     """The same from lists that are joined already, and perhaps with Kafka's default: what stage plan stores.
 
     Parameters
     ----------
     rows : DataFrame
-        As for ``compare_lists``.
+        As for ``compare_lists``; perhaps with ``given_log_dirs``, the directories of another tool.
     solved : mapping
         ``findings``, ``bounds`` and ``leader_bounds``.
     placements : collection of str
         Of ``balance_rows.PLACEMENTS``, those to measure.
-    given_log_dirs : Series, optional
-        The directories of another tool for each topic and partition.
     """
     cluster_id = str(hosts["cluster_id"].iloc[0])
     hosts = with_load(hosts, rows).assign(captured_at=captured_at.timestamp() if captured_at else None)
     compared = with_totals(compare_lists(rows))
     scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
-    if given_log_dirs is not None and len(scheduled):
-        keys = pd.MultiIndex.from_frame(scheduled[["topic", "partition"]])
-        scheduled = scheduled.assign(planned_log_dirs=given_log_dirs.reindex(keys).to_numpy())
+    if "given_log_dirs" in scheduled:
+        scheduled = scheduled.assign(planned_log_dirs=scheduled["given_log_dirs"])
     planned = compared.astype(dict.fromkeys(("wave", *TIMES), "Int64"))
     if len(scheduled):
         planned = pd.concat([planned[~planned["is_changed"]], scheduled.astype({"wave": "Int64"})])

@@ -84,7 +84,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     limit = _disk_limits(hosts, settings.policy.disk_headroom)
     cuts = Cuts(changes, disk_used(hosts), limit, settings.schedule, settings.emit.throttle_style)
     room = network_room(changes, _network_load(hosts))
-    make_waves = partial(timed_waves, room=room, captured_at=_captured_at(hosts))
+    make_waves = partial(timed_waves, room=room, captured_at=captured_at(hosts))
     timed, planned_log_dirs = make_waves(cuts), None
     if directories := directories_in(rows, changes, hosts, settings.policy.disk_headroom):
         timed, chosen = with_directories(directories, cuts, timed, make_waves)
@@ -96,7 +96,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     return rows.assign(wave=placed, planned_log_dirs=planned_log_dirs, **times)
 
 
-def _captured_at(hosts: pd.DataFrame) -> datetime | None:
+def captured_at(hosts: pd.DataFrame) -> datetime | None:
     """The oldest capture of the snapshot; None if no source has one."""
     seconds = hosts["captured_at"].iloc[0]
     return None if pd.isna(seconds) else datetime.fromtimestamp(int(seconds), UTC)

@@ -100,6 +100,7 @@ SHOP = {0: [4, 1], 1: [1, 2], 2: [2, 4], 3: [4, 3], 4: [3, 2], 5: [4, 2]}
 NIGHT_ID = "20261102T010000"
 
 
+@pytest.mark.all_only
 def test_a_fleet_is_planned_at_night_and_who_has_a_plan_is_moved(field: Field) -> None:
     """One cluster is refused, one cannot be read. An approver approves the third plan once. Its broker is emptied wave
     by wave, each wave starts the next, and no record is lost."""

@@ -94,7 +94,7 @@ def test_a_killed_command_goes_on(make_lab: MakeLab, event: str) -> None:
 
 def test_throttles_that_somebody_removes_are_set_again(make_lab: MakeLab) -> None:
     """Within seconds, while the other copy runs; a move that somebody cancels ends the command."""
-    lab = make_lab("helped", [{0: ([1, 2], [1, 3]), 1: ([2, 1], [2, 4])}], megabytes={0: 16, 1: 32})
+    lab = make_lab("helped", [{0: ([1, 2], [1, 3]), 1: ([2, 1], [2, 4])}], megabytes={0: 16, 1: 48})
     with lab.running() as process:
         until(lambda: len(lab.now().in_flight) == 2)
         rates = [("brokers", "1", LEADER_RATE), ("brokers", "3", FOLLOWER_RATE)]

@@ -17,12 +17,12 @@ from tests.asking.same_tables import OF_PLAN, tables_that_differ
 
 pytestmark = pytest.mark.all_only
 
-CLUSTERS = 50  # of each policy
+CLUSTERS = 16  # of each policy, half of them with directories
 
 
 @pytest.mark.parametrize("policy", range(0, POLICIES, 2))
 def test_a_plan_in_memory_is_that_of_the_stages(spark: SparkSession, policy: int) -> None:
-    """Fifty clusters with one policy are a fleet in the stages, single ones in memory. Half have directories.
+    """Clusters with one policy are a fleet in the stages, single ones in memory. Half have directories.
 
     With every second policy, replicas also move inside brokers.
     """

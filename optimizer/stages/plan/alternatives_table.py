@@ -1,6 +1,5 @@
 """The table ``alternatives``: small clusters are planned again with other bands and limits, one Spark task each."""
 
-from datetime import UTC, datetime
 from functools import partial
 
 import pandas as pd
@@ -8,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.planning.alternatives import alternative_rows
+from optimizer.planning.wave_rows import captured_at
 from optimizer.settings import Settings
 from schemas.keys import CLUSTER_RUN
 from schemas.output import ALTERNATIVES
@@ -36,9 +36,7 @@ def alternatives_table(instance: DataFrame, hosts: DataFrame, moved: DataFrame, 
 def _rows(instance: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
     if instance.empty or hosts.empty:
         return pd.DataFrame(columns=list(ALTERNATIVES.names))
-    seconds = hosts["captured_at"].iloc[0]
-    captured = None if pd.isna(seconds) else datetime.fromtimestamp(int(seconds), UTC)
     moved = float(hosts["moved_bytes"].iloc[0])
-    rows = alternative_rows(instance, hosts, settings, moved_bytes=moved, captured_at=captured)
+    rows = alternative_rows(instance, hosts, settings, moved_bytes=moved, captured_at=captured_at(hosts))
     common = {name: hosts[name].iloc[0] for name in CLUSTER_RUN}
     return pd.DataFrame(rows).assign(**common)[list(ALTERNATIVES.names)]

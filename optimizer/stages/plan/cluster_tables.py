@@ -4,7 +4,6 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from functools import partial, reduce
 from operator import itemgetter
 from typing import Any
@@ -16,57 +15,32 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+import schemas
+from optimizer.declared import DECLARED
 from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import FIGURES
 from optimizer.planning.compared_lists import DEFAULT
 from optimizer.planning.consumer_rows import consumer_rows
 from optimizer.planning.in_memory import records, tables_of_lists
+from optimizer.planning.wave_rows import captured_at
 from optimizer.settings import Settings
-from optimizer.stages.shared.gathered import gather_rows
+from optimizer.stages.shared.gathered import gather_rows, rows_field, table_of
 from optimizer.stages.shared.throttles_found import to_restore
 from optimizer.stages.stage import Frames
-from schemas.consumers import CONSUMER_IMPACT, CONSUMER_LOAD
 from schemas.keys import CLUSTER_RUN, PARTITION
-from schemas.output import (
-    BROKER_BALANCE,
-    BROKER_WAVES,
-    DIR_BALANCE,
-    DIR_MOVES,
-    EXPOSURE,
-    PLAN,
-    PLAN_SUMMARY,
-    RACK_FLOW,
-    THROTTLES,
-    WAVE_FINDINGS,
-    WAVES,
-)
+from schemas.output import ALTERNATIVES, BROKER_BALANCE, PLAN
 from schemas.spark import conform, nullable_struct_of
-from schemas.table import Table
 
 _LOG = logging.getLogger(__name__)
-_SMALL = (
-    *(WAVES, RACK_FLOW, BROKER_WAVES, DIR_BALANCE, DIR_MOVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY, EXPOSURE),
-    *(WAVE_FINDINGS, CONSUMER_LOAD, CONSUMER_IMPACT),
-)
-
-
-def _without_keys(table: Table) -> T.StructType:
-    return nullable_struct_of(column for column in table.columns if column.name not in CLUSTER_RUN)
-
-
+_SMALL = [schemas.ALL[name] for name in DECLARED["plan"].writes if name not in (PLAN.name, ALTERNATIVES.name)]
 # Of each cluster the rows of ``plan``, and one row without a topic that has the rows of all other tables.
-_ROWS = T.StructType(
-    [
-        *nullable_struct_of(PLAN.columns),
-        *(T.StructField(table.name, T.ArrayType(_without_keys(table))) for table in _SMALL),
-    ]
-)
+_ROWS = T.StructType([*nullable_struct_of(PLAN.columns), *map(rows_field, _SMALL)])
 _LABELS = {figure.name: figure.label for figure in FIGURES}
 Rows = list[dict[str, Any]]
 Facts = Mapping[str, Rows]
 
 
-def cluster_tables(inputs: Frames, captured: DataFrame, settings: Settings) -> dict[str, DataFrame]:
+def cluster_tables(inputs: Frames, hosts: DataFrame, settings: Settings) -> dict[str, DataFrame]:
     """All tables of the stage but ``alternatives``, computed.
 
     A cluster whose task fails has no rows, not even in ``broker_balance``.
@@ -75,23 +49,19 @@ def cluster_tables(inputs: Frames, captured: DataFrame, settings: Settings) -> d
     ----------
     inputs : mapping
         Tables that the stage reads.
-    captured : DataFrame
-        ``cluster_id`` and ``captured_at``, seconds of Unix time of the oldest capture.
+    hosts : DataFrame
+        Rows of ``instance_brokers`` with ``captured_at``, seconds of Unix time of the oldest capture.
     """
-    lists, facts = _lists(inputs), gather_rows(_facts(inputs, captured))
+    lists, facts = _lists(inputs), gather_rows(_facts(inputs, hosts))
 
     def made(chosen: Column) -> DataFrame:
         grouped = (frame.where(chosen).groupBy("cluster_id") for frame in (lists, facts))
         return next(grouped).cogroup(next(grouped)).applyInPandas(partial(_rows, settings=settings), _ROWS)
 
-    stored = computed(made, inputs["instance_brokers"])
+    stored = computed(made, hosts)
     small = stored.where("topic IS NULL")
-    of_rows = {
-        table.name: small.select(*CLUSTER_RUN, F.explode(table.name).alias("row")).select(*CLUSTER_RUN, "row.*")
-        for table in _SMALL
-    }
-    plan = {PLAN.name: conform(stored.where("topic IS NOT NULL"), PLAN)}
-    return plan | {table.name: conform(of_rows[table.name], table) for table in _SMALL}
+    plan = conform(stored.where("topic IS NOT NULL"), PLAN)
+    return {PLAN.name: plan, **{table.name: table_of(small, table) for table in _SMALL}}
 
 
 def computed(made: Callable[[Column], DataFrame], hosts: DataFrame) -> DataFrame:
@@ -136,14 +106,14 @@ def _lists(inputs: Frames) -> DataFrame:
     return reduce(lambda joined, part: joined.join(part, PARTITION, "left"), (default, proposed, reasons), rows)
 
 
-def _facts(inputs: Frames, captured: DataFrame) -> dict[str, DataFrame]:
+def _facts(inputs: Frames, hosts: DataFrame) -> dict[str, DataFrame]:
     """Small tables that a task needs besides."""
-    names = ("instance_brokers", "bounds", "leader_bounds", "brokers", "consumer_groups", "consumer_members")
+    names = ("bounds", "leader_bounds", "brokers", "consumer_groups", "consumer_members")
     return {
         **{name: inputs[name] for name in names},
+        "hosts": hosts,
         "findings": inputs["findings"].where(F.col("code") == FindingCode.UNEXPLAINED.value),
         "throttles_found": to_restore(inputs["throttles_found"]),
-        "captured": captured,
     }
 
 
@@ -152,16 +122,14 @@ def _rows(lists: pd.DataFrame, gathered: pd.DataFrame, *, settings: Settings) ->
     facts: dict[str, Rows] = defaultdict(list)
     for name, row in zip(gathered["table"], gathered["row"], strict=True):
         facts[name].append(json.loads(row))
-    if not facts["instance_brokers"]:
+    if not facts["hosts"]:
         return pd.DataFrame(columns=_ROWS.names)
-    hosts = pd.DataFrame(facts["instance_brokers"], dtype=object).astype({"broker_id": "int64"})
+    hosts = pd.DataFrame(facts["hosts"], dtype=object).astype({"broker_id": "int64"})
     solved = {
         "findings": pd.DataFrame(facts["findings"], columns=["code"]),
         **{name: pd.DataFrame(facts[name]) for name in ("bounds", "leader_bounds")},
     }
-    seconds = facts["captured"][0]["captured_at"] if facts["captured"] else None
-    captured_at = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-    tables = tables_of_lists(lists, hosts, solved, settings, captured_at=captured_at)
+    tables = tables_of_lists(lists, hosts, solved, settings, captured_at=captured_at(hosts))
     small = {name: records(frame) for name, frame in tables.items() if name != "compared"}
     small |= {BROKER_BALANCE.name: small.pop("measured")} | _of_consumers(tables["compared"], facts)
     small |= {"throttles": with_previous(small["throttles"], facts["throttles_found"])}

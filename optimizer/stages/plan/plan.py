@@ -22,8 +22,8 @@ _NAMED = 5  # partitions in a message: more make a line too long to read
 def build(inputs: Frames, run: Run) -> Frames:
     """The tables of a plan."""
     captured = inputs["sources"].groupBy("cluster_id").agg(F.unix_seconds(F.min("captured_at")).alias("captured_at"))
-    tables = cluster_tables(inputs, captured, run.settings)
     hosts = inputs["instance_brokers"].join(captured, "cluster_id", "left")
+    tables = cluster_tables(inputs, hosts, run.settings)
     moved = tables["plan"].groupBy("cluster_id").agg(F.sum("moved_bytes").alias("moved_bytes"))
     return {**tables, "alternatives": alternatives_table(inputs["instance"], hosts, moved, run.settings)}
 

@@ -39,7 +39,8 @@ def build(inputs: Frames, run: Run) -> Frames:
     )
     given = inputs["brokers"].drop(*broker_rules.DECIDED)
     brokers = with_log_dirs(brokers.join(given, RUN_BROKER), inputs["log_dirs"])
-    partitions = decide_partitions(partition_facts(inputs), hosts, run.settings)
+    # Computed once: the limits of topics and the rows themselves both need them.
+    partitions = decide_partitions(partition_facts(inputs), hosts, run.settings).localCheckpoint()
     return {
         "instance": conform(with_topic_most(partitions, hosts, run.settings), INSTANCE),
         "instance_brokers": conform(brokers, INSTANCE_BROKERS),

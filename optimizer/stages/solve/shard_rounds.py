@@ -32,6 +32,8 @@ from optimizer.solve.shard.shard_status import ShardStatus
 from schemas.keys import PARTITION
 from schemas.planning import INSTANCE
 
+# Columns of a placement that its partitions, and their replicas before and after, are made of.
+ROW_COLUMNS = ("cluster_id", *PARTITION_COLUMNS, "current")
 _PARTITION = ", ".join(f"{name} {INSTANCE.type_of(name)}" for name in PARTITION_COLUMNS)
 SHARD_INPUT = f"shard int, cluster_id string, owner boolean, {_PARTITION}, current array<int>"
 SHARD_OUTPUT = (
@@ -82,7 +84,8 @@ def expand(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFrame:
                 if task:
                     yield _expand_cluster(frame, task)[columns]
 
-    return placement.mapInPandas(rows, SHARD_INPUT)
+    # Only what a shard needs goes to Python.
+    return placement.select(*ROW_COLUMNS).mapInPandas(rows, SHARD_INPUT)
 
 
 def _solve(frame: pd.DataFrame, task: ClusterRound, shard: int) -> tuple[pd.DataFrame, StatusFields]:

@@ -34,10 +34,11 @@ from optimizer.solve.rules import resources
 from optimizer.solve.rules.bands import Demand
 from optimizer.solve.rules.resources import REPLICAS
 from optimizer.solve.shard.shard_status import ShardStatus
-from optimizer.stages.solve.shard_rounds import apply_moves, solve_round, statuses_of
+from optimizer.stages.shared.gathered import rows_field, table_of
+from optimizer.stages.solve.shard_rounds import ROW_COLUMNS, apply_moves, solve_round, statuses_of
 from optimizer.stages.stage import Frames
-from schemas.keys import CLUSTER_RUN, PARTITION
-from schemas.spark import conform, nullable_struct_of, small_frame
+from schemas.keys import PARTITION
+from schemas.spark import small_frame
 
 ROWS_PER_CHUNK = 10_000  # partitions of a task: a few seconds of work
 _NEEDS_NEW_LIST = (
@@ -65,11 +66,6 @@ _RESULT = "cluster_id string, problem string, result array<double>"
 _LOG = logging.getLogger(__name__)
 
 
-def _row_type(table: str) -> T.StructType:
-    """Columns of a table without cluster_id and run_id."""
-    return nullable_struct_of(c for c in schemas.ALL[table].columns if c.name not in CLUSTER_RUN)
-
-
 _LEFT_PARTITION = (
     T.StructType()
     .add("topic", T.StringType())
@@ -82,7 +78,7 @@ _LEFT_PARTITION = (
 _CLUSTER_ROW = T.StructType(
     [
         T.StructField("cluster_id", T.StringType()),
-        *(T.StructField(table, T.ArrayType(_row_type(table))) for table in TABLES),
+        *(rows_field(schemas.ALL[table]) for table in TABLES),
         T.StructField("left", T.ArrayType(_LEFT_PARTITION)),
     ]
 )
@@ -316,7 +312,7 @@ def _terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Seq
 
     most = max((int(cluster.demand.load[:, REPLICAS].sum()) for cluster in clusters.values()), default=1)
     chunks = max(1, -(-most // ROWS_PER_CHUNK))
-    priced = placement.where(F.col("cluster_id").isin(*prices))
+    priced = placement.where(F.col("cluster_id").isin(*prices)).select(*ROW_COLUMNS)
     keyed = priced.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
     sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, _TERMS).groupBy("cluster_id", "prices")
     kinds = ("moved", "forced", "lagrangian")
@@ -347,7 +343,7 @@ def _for_each_cluster(
             row["problem"] = f"{type(error).__name__}: {error}"
         return pd.DataFrame([row], dtype=object)
 
-    selected = placement.where(F.col("cluster_id").isin(*hosts))
+    selected = placement.where(F.col("cluster_id").isin(*hosts)).select(*ROW_COLUMNS)
     rows = selected.groupBy("cluster_id").applyInPandas(of_cluster, _RESULT).collect()
     for row in rows:
         if row.problem:
@@ -372,9 +368,5 @@ def _finish(
         row.cluster_id: LeftForDisk.from_rows(row.left, settings)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()
     }
-    return {table: _table(stored, table, run_id) for table in TABLES}, left
-
-
-def _table(stored: DataFrame, table: str, run_id: str) -> DataFrame:
-    rows = stored.select("cluster_id", F.lit(run_id).alias("run_id"), F.explode(table).alias("row"))
-    return conform(rows.select(*CLUSTER_RUN, "row.*"), schemas.ALL[table])
+    of_run = stored.withColumn("run_id", F.lit(run_id))
+    return {table: table_of(of_run, schemas.ALL[table]) for table in TABLES}, left
