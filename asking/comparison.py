@@ -1,6 +1,5 @@
 """What differs between two runs of one cluster: the requests, the cluster, the plans, and what was executed between."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,6 @@ import pandas as pd
 
 from asking.run_rows import RunRows
 from optimizer.domain import REASONS
-from optimizer.settings import ClusterInput, Settings
 
 KEY = ["topic", "partition"]
 _REQUESTS = ("policy", "solver", "schedule")  # sections; storage and emit request nothing of the plan
@@ -144,8 +142,8 @@ class WaveTime:
     moved_bytes: int
     done: int | None
     estimated_seconds: int
-    least_seconds: int | None
-    most_seconds: int | None
+    least_seconds: int
+    most_seconds: int
     has_ended: bool
     measured_seconds: float | None
 
@@ -190,12 +188,8 @@ def compare(cluster_id: str, a: RunRows, b: RunRows) -> Comparison:
 
 
 def changed_requests(a: Mapping[str, Any], b: Mapping[str, Any], cluster_id: str) -> tuple[Change, ...]:
-    """Settings of two configurations that differ, of the policy, the solver, the schedule and the cluster's entry.
-
-    A knob that the release of a run did not have counts as its default.
-    """
-    defaults = json.loads(Settings(clusters=(ClusterInput(id=cluster_id, input="any"),)).planning_json())
-    before, after = ({**_requests(defaults, cluster_id), **_requests(each, cluster_id)} for each in (a, b))
+    """Settings of two configurations that differ, of the policy, the solver, the schedule and the cluster's entry."""
+    before, after = _requests(a, cluster_id), _requests(b, cluster_id)
     return tuple(
         Change(name, "setting", before.get(name), after.get(name))
         for name in sorted(before.keys() | after.keys())
@@ -318,7 +312,7 @@ def plan_differences(
 def _reasons(plans: Sequence[tuple[pd.DataFrame, Any]]) -> pd.DataFrame:
     columns = {}
     for run, (plan, moves) in zip("ab", plans, strict=True):
-        codes = plan.loc[plan["is_changed"], "reason_codes"].dropna()
+        codes = plan.loc[plan["is_changed"], "reason_codes"]
         columns[f"partitions_{run}"] = codes.str.split(",").explode().value_counts()
         columns[f"copies_{run}"] = moves.groupby("reason")["to_broker"].count()
         columns[f"bytes_{run}"] = moves.groupby("reason")["size_bytes"].sum()
@@ -369,8 +363,8 @@ def wave_times(run: RunRows, progress: Progress | None) -> list[WaveTime]:
             int(row["moved_bytes"]),
             int(done.get(row["wave"], 0)) if progress else None,
             int(row["estimated_seconds"]),
-            plain(row["least_seconds"]),
-            plain(row["most_seconds"]),
+            int(row["least_seconds"]),
+            int(row["most_seconds"]),
             row["wave"] in run.measured,
             run.measured.get(int(row["wave"])),
         )

@@ -337,7 +337,6 @@ def _waves(comparison: Comparison) -> Iterator[str | Grid]:
 
 
 def _wave(wave: WaveTime) -> tuple[str, ...]:
-    ends = wave.least_seconds, wave.most_seconds
     measured = NOTHING
     if wave.has_ended:
         measured = "not measured" if wave.measured_seconds is None else human_time(wave.measured_seconds)
@@ -347,6 +346,6 @@ def _wave(wave: WaveTime) -> tuple[str, ...]:
         NOTHING if wave.done is None else human_count(wave.done),
         human_bytes(wave.moved_bytes),
         human_time(wave.estimated_seconds),
-        NOTHING if None in ends else " to ".join(human_time(end or 0) for end in ends),
+        f"{human_time(wave.least_seconds)} to {human_time(wave.most_seconds)}",
         measured,
     )

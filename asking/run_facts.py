@@ -87,11 +87,10 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
     StageError
         When the run is unknown, or has no such cluster.
     Refused
-        When the run has no plan for the cluster, or when an earlier release made it.
+        When the run has no plan for the cluster.
     """
     stored = StoredRun(warehouse, run_id, cluster_id).planned()
     instance, topics = stored.required_frame("instance"), stored.required_frame("topics", "topic", "configs")
-    _check_release(instance, run_id)
     partitions = instance[list(_FACTS)].merge(topics, on="topic", how="left", validate="many_to_one")
     return RunFacts(
         cluster_id=cluster_id,
@@ -111,14 +110,6 @@ def stored_answer(warehouse: Warehouse, facts: RunFacts) -> dict[str, pd.DataFra
     stored = StoredRun(warehouse, facts.run_id, facts.cluster_id)
     tables = {name: stored.required_frame(name) for name in ("plan_summary", "broker_balance")}
     return tables | {name: stored.frame(name) for name in ("waves", "exposure")}
-
-
-def _check_release(instance: pd.DataFrame, run_id: str) -> None:
-    """Early releases stored reasons without codes: whether a partition is in flight is not known."""
-    in_words_only = instance["fixed_reason"].notna() & instance["fixed_cause"].isna()
-    in_flight = (instance["fixed_cause"] == "in_flight") & instance["controller_replicas"].isna()
-    if (in_words_only | in_flight).any():
-        raise Refused(f"run {run_id!r} is of an early release, which did not store all facts: plan again")
 
 
 def _content(stored: StoredRun) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import schemas
-from optimizer.domain import MOBILITY, As, Cluster, Column, Ints
+from optimizer.domain import MOBILITY, As, Cause, Cluster, Column, Ints
 from optimizer.planning.arrays import COLUMNS, replica_lists
 from optimizer.solve.rules.pins import group_by_pins
 
@@ -37,13 +37,17 @@ def _default(column: schemas.Column) -> Any:
 
 
 def partition_row(replicas: Sequence[int], **values: Any) -> dict[str, Any]:
-    """A row of ``instance``: a partition that may move, led by its first replica, all in sync; nothing is requested."""
+    """A row of ``instance``: a partition that may move, led by its first replica, all in sync; nothing is requested.
+
+    One that may not move is of an excluded topic.
+    """
     defaults = {
         "log_dirs": ["any"] * len(replicas),
         "leader": replicas[0],
         "isr": sorted(replicas),
         "replication_factor": len(replicas),
         "mobility": "free",
+        "fixed_cause": None if values.get("mobility", "free") == "free" else Cause.TOPIC_EXCLUDED.value,
     }
     return row("instance", replicas=list(replicas), **defaults | values)
 

@@ -349,15 +349,14 @@ def summary(plan_json: str) -> bool:
 
 @task
 def facts(plan_json: str) -> dict[str, Any]:
-    """What the next tasks show and pass on. A plan of an earlier release has no decision: its summary is shown."""
+    """What the next tasks show and pass on."""
     plan: dict[str, Any] = json.loads(plan_json)
-    decision = plan.get("decision") or {}
     return {
         "manifest_sha256": plan["manifest_sha256"],
         "waves": str(plan["waves"]),
-        "valid_hours": str(plan.get("valid_hours") or 24),
-        "title": decision.get("title") or f"{plan['cluster_id']}: {plan['waves']} wave(s)",
-        "text": decision.get("text") or plan["summary"],
+        "valid_hours": str(plan["valid_hours"] or 24),
+        "title": plan["decision"]["title"],
+        "text": plan["decision"]["text"],
     }
 
 

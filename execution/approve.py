@@ -32,8 +32,9 @@ def approve(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str, 
     """
     plan.check_manifest(manifest_sha256, "read this plan before you approve it")
     plan.check_age(max_hours)
-    _append(warehouse, plan, by)
-    return "\n".join(_describe_approval(warehouse, plan, by))
+    description = "\n".join(_describe_approval(warehouse, plan, by))  # an unusable table is refused before the write
+    _append(warehouse, plan, by, is_revocation=False)
+    return description
 
 
 def revoke(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) -> str:
@@ -60,7 +61,7 @@ def revoke(warehouse: Warehouse, plan: Plan, *, manifest_sha256: str, by: str) -
     return "\n".join(_describe_revoked(warehouse, plan, by))
 
 
-def _append(warehouse: Warehouse, plan: Plan, by: str, *, is_revocation: bool | None = None) -> None:
+def _append(warehouse: Warehouse, plan: Plan, by: str, *, is_revocation: bool) -> None:
     row = {
         "cluster_id": plan.cluster_id,
         "run_id": plan.run_id,

@@ -200,8 +200,8 @@ def started_at(rows: Iterable[Row]) -> datetime | None:
 def copy_seconds(rows: Iterable[Row]) -> dict[WaveKey, float | None]:
     """Seconds from the start to ``copied`` for each wave that has ended and was never cancelled.
 
-    None if the wave was released without ``copied``: by an earlier release, or before its copies were done. A second
-    start after a release or a cancel copies only the rest, so it does not count. Rollbacks are no waves of the plan.
+    None if the wave was released before its copies were done. A second start after a release or a cancel copies only
+    the rest, so it does not count. Rollbacks are no waves of the plan.
     """
     earlier = defaultdict[WaveKey, list[Row]](list)
     seconds: dict[WaveKey, float | None] = {}

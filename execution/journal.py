@@ -40,15 +40,14 @@ def never_set_of(brokers: Collection[int]) -> str | None:
 
 
 def never_set(rows: Iterable[claims.Row]) -> frozenset[int]:
-    """The brokers of ``never_set_of``, from the rows of one hold in order; none if an earlier release began it."""
+    """The brokers of ``never_set_of``, from the rows of one hold in order."""
     results = [row["result"] for row in rows if row["event"] == claims.THROTTLED]
     return frozenset(json.loads(results[-1])["never_set"] if results and results[-1] else ())
 
 
-def stored_baseline(changes: str) -> Baseline | None:
-    """The cluster when the wave began; None if an earlier release began it."""
-    data = json.loads(changes).get("baseline")
-    return None if data is None else Baseline.of_data(data)
+def stored_baseline(changes: str) -> Baseline:
+    """The cluster when the wave began."""
+    return Baseline.of_data(json.loads(changes)["baseline"])
 
 
 def wave_of(number: int, changes: str) -> Wave:
@@ -67,6 +66,5 @@ def wave_of(number: int, changes: str) -> Wave:
         previous_throttles={key: one.before for key, one in entries.items() if one.before is not None},
         topic_ids=content["topic_ids"],
         copy_bytes_per_s=content["copy_bytes_per_s"],
-        # An earlier release has no moves inside brokers.
-        inside={(topic, index, broker): (old, new) for topic, index, broker, old, new in content.get("inside", ())},
+        inside={(topic, index, broker): (old, new) for topic, index, broker, old, new in content["inside"]},
     )

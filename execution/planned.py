@@ -15,8 +15,6 @@ from stored.runs import StoredRun
 from stored.tables import Warehouse
 from stored.verdicts import Refused, check_planned
 
-_UNSTATED_HOURS = 24.0  # hours that a plan is valid if a release made it whose manifest has no valid_until
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -49,8 +47,8 @@ class Plan:
 
     @property
     def wave_seconds(self) -> Mapping[int, float]:
-        """Estimated seconds of each wave; empty if an earlier release made the plan."""
-        return {int(wave): float(seconds) for wave, seconds in self.manifest.get("wave_seconds", {}).items()}
+        """Estimated seconds of each wave."""
+        return {int(wave): float(seconds) for wave, seconds in self.manifest["wave_seconds"].items()}
 
     @property
     def last_between_brokers(self) -> int:
@@ -61,7 +59,7 @@ class Plan:
     @property
     def captured_at(self) -> datetime | None:
         """Time of the plan's snapshot; None if the inputs had no time."""
-        return _captured_at(self.manifest)
+        return _time(self.manifest["captured_at"])
 
     def check_wave(self, number: int) -> None:
         """Raise ``ConfigError`` if the plan has no such wave."""
@@ -134,10 +132,7 @@ class Plan:
 
 def valid_until(manifest: Mapping[str, Any]) -> datetime | None:
     """When the plan of a manifest expires; None if the inputs had no time."""
-    if "valid_until" in manifest:
-        return _time(manifest["valid_until"])
-    captured_at = _captured_at(manifest)
-    return captured_at + timedelta(hours=_UNSTATED_HOURS) if captured_at else None
+    return _time(manifest["valid_until"])
 
 
 def describe_revocation(row: Mapping[str, Any]) -> str:
@@ -148,10 +143,6 @@ def describe_revocation(row: Mapping[str, Any]) -> str:
 def in_words(time: datetime) -> str:
     """A time for messages, to the minute, in UTC."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _captured_at(manifest: Mapping[str, Any]) -> datetime | None:
-    return _time(manifest["captured_at"])
 
 
 def _time(text: str | None) -> datetime | None:

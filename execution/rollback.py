@@ -149,10 +149,6 @@ def _check(step: Execution, waves: Sequence[Wave], chosen: Sequence[int], now: O
         problems.append(
             f"{were} executed later: take all back with --all, or the last one first with --wave {later[-1]}"
         )
-    for number in chosen:
-        wave = rollback_of(waves[number - 1])
-        if wave.copies and not wave.throttles and _moved(waves[number - 1], now):
-            problems.append(f"the plan has no throttles for {claims.wave_name(-number)}, an earlier release made it")
     last = claims.last_event(step.warehouse, step.plan.cluster_id)
     for wave in waves:
         running = _running(wave, now)

@@ -257,12 +257,8 @@ def _check_ends_in_time(step: Execution, until: datetime | None) -> None:
 
 
 def estimated_seconds(step: Execution) -> float:
-    """The approved estimate of a wave; of an earlier release's plan that of the tables, or 0 if they have none."""
-    plan, number = step.plan, step.wave.number
-    if (approved := plan.wave_seconds.get(number)) is not None:
-        return approved
-    rows = step.warehouse.rows("waves", cluster_id=plan.cluster_id, run_id=plan.run_id, wave=number)
-    return float(rows[0]["estimated_seconds"]) if rows else 0.0
+    """The approved estimate of a wave; 0 for a rollback, which has none."""
+    return step.plan.wave_seconds.get(step.wave.number, 0.0)
 
 
 def dry_run(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:

@@ -42,7 +42,7 @@ class ClusterStatus:
     inside_bytes : int
         What it copies to other log directories inside brokers.
     valid_until : datetime or None
-        When the plan expires; None if it has nothing to execute, never expires, or if an earlier release made it.
+        When the plan expires; None if it has nothing to execute, or never expires.
     """
 
     cluster_id: str

@@ -10,8 +10,7 @@ from execution.runs import MAX_NAMES, ClusterStatus, Run, approvers, count_verdi
 from optimizer.emit.inside_sentences import total
 from optimizer.emit.report.page import style
 from optimizer.emit.site_pages import Imbalance, Night, RunLine, index_page, nights_page
-from optimizer.folders import NIGHTS, RUN_PAGE, STYLE, is_site_name, quality_page, write_page
-from optimizer.setting_checks import is_folder_name
+from optimizer.folders import NIGHTS, RUN_PAGE, STYLE, quality_page, write_page
 from optimizer.units import plural
 from schemas.verdicts import PLANNED, WITH_PLAN
 from stored.runs import Key, Row, StoredRun, StoredRuns, copied
@@ -59,12 +58,7 @@ def write_site(warehouse: Warehouse, to: str) -> str:
 
 
 def _write_run(warehouse: Warehouse, folder: Path, run_id: str, nights: Sequence[Night]) -> dict[str, str]:
-    """Write the page of a run, and report and quality page of its clusters; returns the link to each cluster's page.
-
-    A run whose folder would have a name of the site's own files has no pages.
-    """
-    if not _has_pages(run_id):
-        return {}
+    """Write the page of a run, and report and quality page of its clusters; returns the link to each cluster's page."""
     run_folder, links, stored = folder / run_id, {}, StoredRuns(warehouse, run_id)
     for cluster, text in quality_pages(stored).items():
         page = quality_page(run_folder, cluster)
@@ -81,10 +75,6 @@ def _write_run(warehouse: Warehouse, folder: Path, run_id: str, nights: Sequence
     return {night.cluster_id: links[night.cluster_id] for night in nights if night.cluster_id in links}
 
 
-def _has_pages(run_id: str) -> bool:
-    return is_folder_name(run_id) and not is_site_name(run_id)
-
-
 def _write(page: Path, text: str) -> None:
     with writing_to(page):
         write_page(page, text)
@@ -96,7 +86,7 @@ def _line(run: Run, nights: Sequence[Night], pages: Mapping[str, str]) -> RunLin
     return RunLine(
         run_id=run.run_id,
         at=run.verdict_at,
-        page=f"{run.run_id}/{RUN_PAGE}" if _has_pages(run.run_id) else "",
+        page=f"{run.run_id}/{RUN_PAGE}",
         links={night.cluster_id: pages.get(night.cluster_id, "") for night in nights},
         verdicts=count_verdicts(cluster.verdict for cluster in run.clusters),
         approved_by=approvers(planned),
@@ -139,10 +129,7 @@ def _figure(stored: StoredRun, name: str) -> Imbalance | None:
 
 
 def _predicted(waves: Sequence[Row]) -> tuple[int, int] | None:
-    """Ends of the interval of the time of all waves; both are the estimate if an older release made one of them."""
+    """Ends of the interval of the time of all waves."""
     if not waves:
         return None
-    if any(row["least_seconds"] is None or row["most_seconds"] is None for row in waves):
-        estimated = sum(int(row["estimated_seconds"]) for row in waves)
-        return estimated, estimated
     return sum(int(row["least_seconds"]) for row in waves), sum(int(row["most_seconds"]) for row in waves)

@@ -58,9 +58,7 @@ def change(name: str, wanted: Wanted, wave: Wave, options: argparse.Namespace, m
             "cancel": replace(wanted, ending=CANCEL),
         }[name]
     if wave.copy_bytes_per_s is None:
-        raise Refused(
-            "an earlier release made this plan, which does not say what the copies have of a rate: plan again"
-        )
+        raise Refused("the wave copies nothing, so there is no rate to change")
     now_bytes_per_s = wanted.copy_bytes_per_s or wave.copy_bytes_per_s
     return replace(wanted, copy_bytes_per_s=wanted_rate(options.rate, now_bytes_per_s, most_bytes_per_s))
 

@@ -440,11 +440,9 @@ class Execution:
             (kind, path, broker) for kind, path, broker in full if expected.isdisjoint({(broker, path), (broker, "")})
         ]
 
-    def held_baseline(self) -> Baseline | None:
-        """The cluster when the wave last began; None if an earlier release began it."""
-        journal = claims.of_last_hold(self.warehouse, self.plan, self.wave.number)
-        changes = journal[0]["changes"] if journal else None
-        return stored_baseline(changes) if changes else None
+    def held_baseline(self) -> Baseline:
+        """The cluster when the wave last began."""
+        return stored_baseline(claims.of_last_hold(self.warehouse, self.plan, self.wave.number)[0]["changes"])
 
     def at_risk(self, now: Observed) -> list[str]:
         """Problems of partitions of the cluster that must be well before the wave begins, unless this is accepted."""
@@ -580,8 +578,8 @@ class Execution:
             self.record(claims.CANCELLED)
 
     def _entries(self, journal: Sequence[claims.Row]) -> Entries:
-        """The throttles of this wave: from the journal, or of a wave that an earlier release holds from the plan."""
-        if journal and journal[0]["changes"]:
+        """The throttles of this wave: from the journal, or from the plan if it never held the cluster."""
+        if journal:
             entries = entries_of(journal[0]["changes"])
             own = own_rates(self.wave, history(journal, claims.WANTED))
             return {key: replace(one, own=own.get(key, frozenset())) for key, one in entries.items()}

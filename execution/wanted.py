@@ -7,7 +7,7 @@ rate.)
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 from execution.observed import Throttle
 from execution.wave import Wave
@@ -18,7 +18,6 @@ STEPS = 10  # steps up to a higher rate: each adds at most a tenth of it
 STEP_SECONDS = 3.0  # seconds between two steps: so the meter forgets most of a step before the last one comes
 _RECEIVING = (FOLLOWER_RATE, LOG_DIR_RATE)  # rates that a pause or pressure on the cluster lowers
 PAUSED_BYTES_PER_S = 1  # of followers; with a leader's rate of 1 an old replica that falls out of sync would stay out
-_LATER = ("pressure", "because")  # fields that earlier releases do not know
 STOP, CANCEL = "stop", "cancel"
 SLOW, HOLD = "slow", "hold"  # reactions to pressure on the cluster; the third is STOP
 
@@ -59,8 +58,8 @@ class Wanted:
         return self.is_paused or bool(self.ending)
 
     def to_json(self) -> str:
-        """As text for the journal; without pressure as earlier releases read it."""
-        return json.dumps({name: value for name, value in asdict(self).items() if name not in _LATER or value})
+        """As text for the journal."""
+        return json.dumps(asdict(self))
 
 
 def describe_wanted(wanted: Wanted) -> str:
@@ -85,9 +84,7 @@ def describe_wanted(wanted: Wanted) -> str:
 def history(rows: Iterable[Mapping[str, object]], event: str) -> list[Wanted]:
     """The wanted states of one hold in order; the first is the plan's."""
     texts = [str(row["result"]) for row in rows if row["event"] == event]
-    known = {each.name for each in fields(Wanted)}  # a later release may write more
-    wanted = (json.loads(text) for text in texts)
-    return [Wanted(), *(Wanted(**{name: value for name, value in row.items() if name in known}) for row in wanted)]
+    return [Wanted(), *(Wanted(**json.loads(text)) for text in texts)]
 
 
 def rates(wave: Wave, wanted: Wanted) -> dict[Throttle, int]:

@@ -220,9 +220,9 @@ class Watch:
             raise Stopped(f"{self.step.name} was stopped: {state}{because}")
 
     def _new_guard(self) -> Guard:
-        """With the baseline of the journal; with the cluster as it is if an earlier release began the wave."""
+        """With the baseline of the journal."""
         step, now = self.step, self.step.observe()
-        guard = Guard(step, step.held_baseline() or step.baseline(now), now.min_isr)
+        guard = Guard(step, step.held_baseline(), now.min_isr)
         if self.step.wanted_states()[-1].pressure:  # a killed process has seen it
             guard.look(now, time.monotonic())
         return guard

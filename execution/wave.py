@@ -54,7 +54,7 @@ class Wave:
     topic_ids : mapping of topic to id
         Topic ids in the plan; None if the plan's inputs have no ids.
     copy_bytes_per_s : int or None
-        What the copies have of each rate; the rest is for live replication. None: an earlier release made the plan.
+        What the copies have of each rate; the rest is for live replication. None: the wave copies nothing.
     own_rates : mapping of (entity type, entity, config) to values
         Other values that an operator's commands may have given its rates, while it holds the cluster.
     log_dirs : mapping of (topic, partition, broker) to path

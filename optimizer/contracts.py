@@ -1,9 +1,10 @@
 """Compares a table of another release with its contract: what can be added, or why the table can't be used."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from optimizer.errors import ConfigError
+from optimizer.units import plural
 from schemas.table import Column, Table
 
 
@@ -20,25 +21,21 @@ def missing_columns(contract: Table, columns: Iterable[Column], warehouse: str) 
     Raises
     ------
     ConfigError
-        For each other difference: table, column, its definition in both, and the remedy.
+        When the table has other differences: the first one, with both definitions, and the remedy.
     """
     actual, declared = _by_name(columns), _by_name(contract.columns)
     missing = [column for name, column in declared.items() if name not in actual]
     required = [column.name for column in missing if not column.nullable]
     surplus = [name for name, column in actual.items() if name not in declared and not column.nullable]
     changed = [name for name in declared if name in actual and str(declared[name]) != str(actual[name])]
-    problems = [
-        _difference(
-            contract,
-            warehouse,
-            f"column {name}",
-            actual=str(actual.get(name, "missing")),
-            declared=str(declared.get(name, "missing")),
-        )
-        for name in (*required, *changed, *surplus)
-    ]
-    if problems:
-        raise ConfigError(*problems)
+    _refuse(
+        contract,
+        warehouse,
+        [
+            (f"column {name}", str(actual.get(name, "missing")), str(declared.get(name, "missing")))
+            for name in (*required, *changed, *surplus)
+        ],
+    )
     return missing
 
 
@@ -64,12 +61,11 @@ def missing_checks(contract: Table, checks: Mapping[str, str], warehouse: str) -
     surplus = [
         name for name, sql in checks.items() if name not in declared and not _is_of_unknown_column(sql, contract)
     ]
-    problems = [
-        _difference(contract, warehouse, f"check {name}", actual=checks[name], declared=declared.get(name, "missing"))
-        for name in (*changed, *surplus)
-    ]
-    if problems:
-        raise ConfigError(*problems)
+    _refuse(
+        contract,
+        warehouse,
+        [(f"check {name}", checks[name], declared.get(name, "missing")) for name in (*changed, *surplus)],
+    )
     return {name: sql for name, sql in declared.items() if name not in checks}
 
 
@@ -88,9 +84,14 @@ def _without_spaces(sql: str) -> str:
     return "".join(sql.split())
 
 
-def _difference(contract: Table, warehouse: str, part: str, *, actual: str, declared: str) -> str:
-    return (
+def _refuse(contract: Table, warehouse: str, differences: Sequence[tuple[str, str, str]]) -> None:
+    """Raise ``ConfigError`` if there is any difference: its part, and what that is in the table and in the contract."""
+    if not differences:
+        return
+    part, actual, declared = differences[0]
+    others = f" ({plural(len(differences) - 1, 'more difference')})" if differences[1:] else ""
+    raise ConfigError(
         f"table {contract.name} of {warehouse} was made by another release: {part} is {actual} in the table, "
-        f"{declared} in this release; name another warehouse ([storage] warehouse, --warehouse), or run the release "
-        "that made it"
+        f"{declared} in this release{others}; name another warehouse ([storage] warehouse, --warehouse), or run the "
+        "release that made it"
     )

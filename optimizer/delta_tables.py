@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from optimizer.contracts import missing_checks, missing_columns
 from schemas.spark import columns_of, schema_of
-from schemas.table import PROPERTIES, Table
+from schemas.table import PROPERTIES, Column, Table
 
 _CHECK = "delta.constraints."
 
@@ -35,22 +35,28 @@ def create_or_grow(spark: SparkSession, warehouse: str, contract: Table) -> None
     for name, expression in contract.checks:
         builder = builder.property(_CHECK + name, expression)
     builder.execute()
-    _grow(spark, warehouse, contract)
-
-
-def _grow(spark: SparkSession, warehouse: str, contract: Table) -> None:
-    path = f"{warehouse}/{contract.name}"
-    # As JSON, in one call: iterating over a map of the JVM costs a call for each entry, and an exception at its end.
-    metadata = json.loads(_newest_snapshot(spark, path).metadata().json())["metaData"]
-    existing = columns_of(T.StructType.fromJson(json.loads(metadata["schemaString"])))
-    columns = missing_columns(contract, existing, warehouse)
-    checks = missing_checks(contract, _checks(metadata.get("configuration", {})), warehouse)
+    columns, checks = missing_parts(spark, warehouse, contract)
     table = f"delta.`{path}`"
     if columns:
         added = ", ".join(f"`{c.name}` {c.type} COMMENT {literal(c.comment)}" for c in columns)
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({added})")
     for name, expression in checks.items():
         spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({expression})")
+
+
+def missing_parts(spark: SparkSession, warehouse: str, contract: Table) -> tuple[list[Column], dict[str, str]]:
+    """The nullable columns and the checks, SQL by name, that the contract has and an existing table lacks.
+
+    Raises
+    ------
+    ConfigError
+        When the table lacks more than these, or has others.
+    """
+    # As JSON, in one call: iterating over a map of the JVM costs a call for each entry, and an exception at its end.
+    metadata = json.loads(_newest_snapshot(spark, f"{warehouse}/{contract.name}").metadata().json())["metaData"]
+    existing = columns_of(T.StructType.fromJson(json.loads(metadata["schemaString"])))
+    checks = _checks(metadata.get("configuration", {}))
+    return missing_columns(contract, existing, warehouse), missing_checks(contract, checks, warehouse)
 
 
 def _newest_snapshot(spark: SparkSession, path: str) -> Any:

@@ -15,9 +15,9 @@ SUPERSEDED = "superseded-"
 NOTE = "SUPERSEDED.txt"
 WITHDRAWN = "not-to-be-executed"
 _PARTIAL = ".partial"
-# Folders and files of a run for pages about all clusters. Runs of earlier releases have data_docs.
+# Folders and files of a run for pages about all clusters.
 RUN_PAGE, STYLE = "index.html", "report.css"
-_PAGES = (QUALITY, STYLE, "data_docs")
+_PAGES = (QUALITY, STYLE)
 # Files that are still needed if a wave of the plan was started.
 _STAYING = ("rollback", "unthrottle")
 _TEXT = f"""\

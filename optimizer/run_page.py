@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from optimizer import folders
 from optimizer.emit.decision_text import NAME as DECISION
@@ -31,7 +31,7 @@ def write_run_page(folder: Path, run_id: str, verdicts: Mapping[str, Row], decis
             verdict["verdict"],
             verdict["stage"],
             verdict["reason"],
-            _moved_bytes(verdict, decisions.get(cluster)),
+            verdict["moved_bytes"],
             decisions.get(cluster) if verdict["verdict"] in WITH_PLAN else None,
             list(_links(folder, cluster, verdict)),
         )
@@ -39,13 +39,6 @@ def write_run_page(folder: Path, run_id: str, verdicts: Mapping[str, Row], decis
     ]
     folders.write_page(folder / folders.STYLE, style())
     folders.write_page(folder / folders.RUN_PAGE, fleet_page(run_id, results))
-
-
-def _moved_bytes(verdict: Row, decision: Row | None) -> int | None:
-    """What the plan copies; releases whose verdicts do not have it may have a decision."""
-    if verdict["moved_bytes"] is None and verdict["verdict"] in WITH_PLAN and decision:
-        return round(decision["figures"]["moved_bytes"]["after"] or 0)
-    return cast(int | None, verdict["moved_bytes"])
 
 
 def published_decisions(folder: Path, clusters: Iterable[str]) -> dict[str, Row]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -122,10 +123,24 @@ class Store:
             retry_conflicts(lambda: delta_tables.create_or_grow(self.spark, self.warehouse, _contract(table)))
         self._ensured.add(table)
 
-    def ensure_existing(self, tables: Iterable[str]) -> None:
-        """``ensure`` the tables that exist, so that an unusable table stops a run before any work."""
+    def ensure_existing(self) -> None:
+        """``ensure`` all tables that exist, so that an unusable table stops a run before any table is changed.
+
+        Raises
+        ------
+        ConfigError
+            When a table has other differences from its contract; the message names the first such table.
+        """
         with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(self.ensure, filter(self.exists, tables)))
+            existing = list(compress(schemas.ALL, pool.map(self.exists, schemas.ALL)))
+            lacking = list(compress(existing, pool.map(self._lacks_parts, existing)))
+            self._ensured |= {*existing} - {*lacking}
+            list(pool.map(self.ensure, lacking))
+
+    def _lacks_parts(self, table: str) -> bool:
+        """Whether an existing table lacks columns or checks of its contract."""
+        with short_errors(table):
+            return any(delta_tables.missing_parts(self.spark, self.warehouse, _contract(table)))
 
     def _locked(self, table: str) -> AbstractContextManager[None]:
         """Lock the table against other processes: on local disks Delta does not serialise concurrent commits."""

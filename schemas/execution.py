@@ -13,7 +13,7 @@ APPROVALS = Table(
         column("approved_by", "string", "person who approved or revoked"),
         column("approved_at", "timestamp", "time of the row (UTC); always after the earlier rows of the plan"),
         column("approved_from", "string", "machine where the command ran"),
-        column("is_revocation", "boolean", "whether the row revokes the approvals before it; null: no", nullable=True),
+        column("is_revocation", "boolean", "whether the row revokes the approvals before it"),
     ),
     key=("manifest_sha256", "approved_by", "approved_at"),
 )

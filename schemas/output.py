@@ -25,7 +25,6 @@ PLAN = Table(
             "reason_codes",
             "array<string>",
             "reasons of its moves, or 'leader' if only the order changes; empty if unchanged",
-            nullable=True,
         ),
         column(
             "planned_log_dirs",
@@ -52,21 +51,20 @@ WAVES = Table(
         column("estimated_seconds", "bigint", "expected time at that rate, by Kafka's quota rules"),
         column("below_floor", "boolean", "the rate is below the lowest rate that Kafka's throttle can enforce"),
         column("peak_disk_bytes", "bigint", "most bytes on any broker while old and new replicas exist"),
-        column("least_seconds", "bigint", "start of the interval of the time, by simulation", nullable=True),
-        column("most_seconds", "bigint", "end of the interval of the time, by simulation", nullable=True),
+        column("least_seconds", "bigint", "start of the interval of the time, by simulation"),
+        column("most_seconds", "bigint", "end of the interval of the time, by simulation"),
         column(
             "least_total_bytes",
             "bigint",
-            "proven minimum of the sum of busiest_bytes over so many waves; the same in every wave of the plan",
+            "proven minimum of the sum of busiest_bytes over so many waves; null for a wave inside brokers",
             nullable=True,
         ),
         column(
             "copy_bytes_per_s",
             "bigint",
             "rate of its copies per broker and direction: the requested one, or what network_left_bytes_per_s allows",
-            nullable=True,
         ),
-        column("requested_bytes_per_s", "bigint", "the requested rate, of its window or of all", nullable=True),
+        column("requested_bytes_per_s", "bigint", "the requested rate, of its window or of all"),
         column(
             "network_broker",
             "int",
@@ -83,12 +81,7 @@ WAVES = Table(
         column("ends_at", "timestamp", "starts_at and most_seconds; null if it takes over 100 days", nullable=True),
         column("night_ends_at", "timestamp", "end of its window that night (UTC)", nullable=True),
         column("time_zone", "string", "time zone of its window", nullable=True),
-        column(
-            "inside_brokers",
-            "boolean",
-            "its replicas move to other directories of their brokers (dir_moves); null: an earlier release wrote it",
-            nullable=True,
-        ),
+        column("inside_brokers", "boolean", "its replicas move to other directories of their brokers (dir_moves)"),
     ),
     key=("wave",),
 )

@@ -293,7 +293,6 @@ FINDINGS = Table(
             "code",
             "string",
             "band, leader_band, rack_spread, not_emptied, not_free, pin, limited, dead_broker, no_disk_capacity, ...",
-            nullable=True,
         ),
         column("cause", "string", "why, if known: in_flight, move_limit, large_partition, ...", nullable=True),
         column("topic", "string", "topic; null if the problem is not about a topic", nullable=True),
@@ -308,8 +307,8 @@ FINDINGS = Table(
         column("amount", "double", "actual value: a load in its unit, or a count", nullable=True),
         column("limit", "double", "largest or smallest allowed value", nullable=True),
     ),
-    # The key has no typed fields: patterns, shards and racks have no column, and rows of older releases have null in
-    # all typed fields. A write checks the key; no code looks up a row by it.
+    # The key has no typed fields: patterns, shards and racks have no column. A write checks the key; no code looks up a
+    # row by it.
     key=("rule", "subject", "when"),
 )
 

@@ -55,7 +55,7 @@ LOG_DIRS = Table(
         column("used_bytes", "bigint", "sum of the replicas' sizes, with future replicas"),
         column("capacity_bytes", "bigint", "capacity; null if unknown", nullable=True),
         column("error", "string", "error that the broker reports; null if none", nullable=True),
-        column("logs", "int", "number of logs in it, with future replicas", nullable=True),
+        column("logs", "int", "number of logs in it, with future replicas"),
         column("is_cordoned", "boolean", "it receives no replica: the broker or its config says so", nullable=True),
     ),
     key=("broker_id", "log_dir"),

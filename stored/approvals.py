@@ -33,4 +33,4 @@ def revocation(rows: Iterable[Row]) -> Row | None:
 
 def _order(row: Row) -> tuple[Any, bool]:
     """Sorts by time; of two rows with the same time the revocation is the newer one."""
-    return row["approved_at"], bool(row["is_revocation"])
+    return row["approved_at"], row["is_revocation"]

@@ -19,7 +19,7 @@ from optimizer.kafka.broker import Broker
 from optimizer.kafka.execute import check_execute
 from optimizer.kafka.generate import generate
 from optimizer.kafka.java import JavaRandom, hash_map_order, optional_hash
-from optimizer.kafka.partition_state import ElectionRules, InFlight, Partition, cancel, complete, fence, start
+from optimizer.kafka.partition_state import InFlight, cancel, complete, start
 from optimizer.kafka.reassignment_json import (
     format_reassignment,
     parse_reassignment,
@@ -28,6 +28,7 @@ from optimizer.kafka.reassignment_json import (
 from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
 from optimizer.kafka.throttle import config_entries, tool_throttles
 from optimizer.kafka.versions import completion_rule
+from tests.kafka_rules.elections import ElectionRules, Partition, fence
 
 Query = dict[str, Any]
 Key = tuple[str, int]

@@ -52,8 +52,7 @@ class AuditBroker:
 class AuditPartition:
     """One partition before the plan; fields as in the table ``instance``; None means no limit.
 
-    ``fixed_cause`` is None for free partitions, and for all in tables of earlier releases. If ``isr`` is None, all
-    replicas count as in sync.
+    ``fixed_cause`` is None for free partitions. If ``isr`` is None, all replicas count as in sync.
     """
 
     topic: str
@@ -256,7 +255,7 @@ def brokers_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditBroker, .
             accepts_leadership=bool(row["accepts_leadership"]),
             must_empty=bool(row["must_empty"]),
             disk_capacity_bytes=_optional_int(row["disk_capacity_bytes"]),
-            log_dirs=tuple(_log_dir(struct) for struct in _items(row.get("log_dirs"))),
+            log_dirs=tuple(_log_dir(struct) for struct in _items(row["log_dirs"])),
         )
         for row in rows
     )
@@ -275,11 +274,11 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             pinned_brokers=_optional_ids(row["pinned_brokers"]),
             topic_most_replicas=_optional_int(row["topic_most_replicas"]),
             topic_most_leaders=_optional_int(row["topic_most_leaders"]),
-            leader=_optional_int(row.get("leader")),
-            log_dirs=tuple(str(path) for path in _items(row.get("log_dirs"))),
-            fixed_cause=_optional_text(row.get("fixed_cause")),
-            isr=_optional_ids(row.get("isr")),
-            elr=_optional_ids(row.get("elr")) or frozenset(),
+            leader=_optional_int(row["leader"]),
+            log_dirs=tuple(str(path) for path in _items(row["log_dirs"])),
+            fixed_cause=_optional_text(row["fixed_cause"]),
+            isr=_optional_ids(row["isr"]),
+            elr=_optional_ids(row["elr"]) or frozenset(),
         )
         for row in rows
     )

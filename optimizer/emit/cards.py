@@ -41,8 +41,6 @@ def _disk(plan: ClusterPlan, brokers: list[BrokerLine]) -> Card:
     if plan.broker_waves:
         peak = max(shown, key=lambda line: line.peak)
         text = f"at most {peak.peak:.0f} % while copying (broker {peak.broker_id}); {text}"
-    elif plan.moves:
-        text = f"{text}; the peak is unknown, because an earlier release made the plan"
     return Card(f"{before:.0f} → {after:.0f} %", "fullest disk", text)
 
 
@@ -60,8 +58,7 @@ def _losses(plan: ClusterPlan) -> Card:
 def _between_racks(plan: ClusterPlan) -> Card:
     known, share = plan.figure("cross_rack_bytes"), plan.figure("cross_rack_percent")
     if known is None and plan.moves:
-        unknown = "the policy ignores racks, or an earlier release made the plan"
-        return Card("-", "between racks", unknown if plan.has_racks else "no racks are known")
+        return Card("-", "between racks", "some brokers have no rack" if plan.has_racks else "no racks are known")
     crossing = known or 0.0
     price = plan.cross_rack_price_per_gb
     nothing = "copies inside brokers cross no rack" if plan.dir_moves else "nothing is copied"

@@ -54,8 +54,6 @@ class ClusterPlan:
         Price of a GB between two racks; 0 if it is unknown.
     batch_kb : float
         Size of the producers' batches in kB that the times of the waves assume.
-    rack_flow, broker_waves, alternatives, curve : sequences of rows
-        Empty for runs of earlier releases.
     directories : sequence of DirectoryRow
         Empty if no broker has several.
     dir_moves : sequence of DirMoveRow
@@ -120,11 +118,9 @@ class ClusterPlan:
         return None if self.captured_at is None else self.captured_at + round(self.valid_hours * SECONDS_PER_HOUR)
 
     @property
-    def copying_seconds(self) -> tuple[int, int] | None:
-        """Ends of the interval of the time of all waves; None if an older release made one of them."""
-        least = [row.least_seconds for row in self.waves if row.least_seconds is not None]
-        most = [row.most_seconds for row in self.waves if row.most_seconds is not None]
-        return (sum(least), sum(most)) if len(least) == len(most) == len(self.waves) else None
+    def copying_seconds(self) -> tuple[int, int]:
+        """Ends of the interval of the time of all waves."""
+        return sum(row.least_seconds for row in self.waves), sum(row.most_seconds for row in self.waves)
 
     @cached_property
     def has_racks(self) -> bool:
@@ -148,7 +144,7 @@ class ClusterPlan:
         return {row.figure: row for row in self.summary}
 
     def figure(self, name: str, side: str = "after") -> float | None:
-        """The value of a figure: before, baseline or after; None if it has no meaning there or an old release lacks it.
+        """The value of a figure: before, baseline or after; None if it has no meaning there.
 
         Raises
         ------

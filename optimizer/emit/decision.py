@@ -20,7 +20,6 @@ from optimizer.units import (
     human_bytes,
     human_count,
     human_percent,
-    human_time,
     human_times,
     listed,
     plural,
@@ -73,7 +72,7 @@ class Copying:
     nights : int or None
         Windows in which waves start; None without windows.
     seconds : tuple of int
-        Ends of the interval of the time of all waves; twice the estimate if an older release made the waves.
+        Ends of the interval of the time of all waves.
     words : str
         The time, for people.
     """
@@ -144,9 +143,8 @@ def waves_or_nights(waves: int, nights: int | None) -> str:
 
 
 def _copying(plan: ClusterPlan) -> Copying:
-    ends, about = plan.copying_seconds, sum(row.estimated_seconds for row in plan.waves)
-    words = human_times(*ends) if ends else f"about {human_time(about)}"
-    return Copying(len(plan.waves), night_count(plan) or None, ends or (about, about), words)
+    ends = plan.copying_seconds
+    return Copying(len(plan.waves), night_count(plan) or None, ends, human_times(*ends))
 
 
 def _verdict(plan: ClusterPlan, notes_: Sequence[Note], copying: Copying) -> Verdict:
@@ -227,7 +225,7 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
     late = [row for row in plan.findings if row.code == FindingCode.WAVE_TOO_LONG]
     if late:
         yield Note(KNOW_THIS, f"{plural(len(late), 'wave')}", "may not end in the window. The report says which.")
-    long = sum(row.starts_at is None and row.span_seconds[1] > plan.window_seconds(row) for row in plan.waves)
+    long = sum(row.starts_at is None and row.most_seconds > plan.window_seconds(row) for row in plan.waves)
     if long:
         text = f"may take longer than [schedule] window_hours = {plan.window_hours:g}. The report says which."
         yield Note(KNOW_THIS, plural(long, "wave"), text)

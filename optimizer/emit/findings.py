@@ -8,7 +8,7 @@ from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.rows import FindingRow, InputFindingRow
 from optimizer.units import plural
 
-# What the plan leaves broken or undone, the worst first. Codes that only another release has come next, then FACTS.
+# What the plan leaves broken or undone, the worst first. Then come FACTS.
 # The order is that of ``URGENCY``, except that drains come before racks: NOT_EMPTIED is also used for dead brokers.
 WORST_FIRST = (
     FindingCode.STOPS_WRITES,
@@ -97,7 +97,7 @@ def _severity(row: FindingRow) -> tuple[int, int]:
         return 1, FACTS.index(code)
     if row.cause == Cause.TOPIC_EXCLUDED:
         return 1, len(FACTS)
-    return 0, WORST_FIRST.index(code) if code in WORST_FIRST else len(WORST_FIRST)
+    return 0, WORST_FIRST.index(code)
 
 
 def _group_key(row: FindingRow) -> tuple[object, ...]:

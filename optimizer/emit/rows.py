@@ -66,24 +66,17 @@ class WaveRow(TableRow):
     estimated_seconds: int
     below_floor: bool
     peak_disk_bytes: int
-    least_seconds: int | None = None
-    most_seconds: int | None = None
-    copy_bytes_per_s: int | None = None
-    requested_bytes_per_s: int | None = None
+    least_seconds: int
+    most_seconds: int
+    copy_bytes_per_s: int
+    requested_bytes_per_s: int
+    inside_brokers: bool
     network_broker: int | None = None
     network_left_bytes_per_s: int | None = None
     starts_at: int | None = None
     ends_at: int | None = None
     night_ends_at: int | None = None
     time_zone: str | None = None
-    inside_brokers: bool | None = None
-
-    @property
-    def span_seconds(self) -> tuple[int, int]:
-        """Ends of the interval of its time; twice the estimate if an older release made the wave."""
-        if self.least_seconds is None or self.most_seconds is None:
-            return self.estimated_seconds, self.estimated_seconds
-        return self.least_seconds, self.most_seconds
 
 
 @dataclass(frozen=True)
@@ -180,11 +173,6 @@ class FindingRow(TableRow):
     resource: str | None
     amount: float | None
     limit: float | None
-
-    @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
-        """Make rows; if ``code`` is null, as in old releases, ``rule`` is the code."""
-        return super().of({**row, "code": row["code"] or row["rule"]} for row in rows)
 
 
 @dataclass(frozen=True)

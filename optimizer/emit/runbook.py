@@ -102,7 +102,7 @@ def runbook(plan: ClusterPlan, decision: Decision) -> str:
     """The runbook in Markdown."""
     partitions = [f"{row.topic}-{row.partition}" for row in plan.not_reversible]
     without, waves, throttles = _without_rollback(plan), steps(plan), _earlier_throttles(plan)
-    between, inside = ([step for step in waves if bool(step.row.inside_brokers) is side] for side in (False, True))
+    between, inside = ([step for step in waves if step.row.inside_brokers is side] for side in (False, True))
     elected = [row for row in plan.changed if needs_election(row)]
     open_, open_more = first_lines(open_findings(plan), SHOWN)
     return render(

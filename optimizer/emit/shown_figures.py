@@ -44,7 +44,7 @@ def lines(plan: ClusterPlan) -> Iterator[Line]:
 
 
 def loss_lines(plan: ClusterPlan) -> Iterator[LossLine]:
-    """The lines about losses, in reading order. A plan of an earlier release has none."""
+    """The lines about losses, in reading order."""
     for row in plan.summary:
         is_loss = BY_NAME[row.figure].group == LOSSES
         if is_loss and (shown := _shown(row, (row.before, row.worst_moment, row.after))):

@@ -77,18 +77,15 @@ def _rates(plan: ClusterPlan, text: str) -> str:
 
 
 def _network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
-    """A sentence with a space before it if the network sets a rate, or if nobody knows whether it has room.
-
-    Empty for waves of an earlier release.
-    """
+    """A sentence with a space before it if the network sets a rate, or if nobody knows whether it has room."""
     for row in plan.waves_between:
         rate, requested, left = row.copy_bytes_per_s, row.requested_bytes_per_s, row.network_left_bytes_per_s
-        if rate and requested and rate < requested and left is not None:
+        if rate < requested and left is not None:
             has = f"has {human_rate(left)} left" if left > 0 else "is full"
             anyway = f": copies take {human_rate(rate)} all the same, so that they end" if rate > left else ""
             asked = f" {human_rate(requested)} were requested, but the network of broker {row.network_broker}"
             return f"{asked} {has}{anyway}."
-    if any(row.copy_bytes_per_s and row.network_left_bytes_per_s is None for row in plan.waves_between):
+    if any(row.network_left_bytes_per_s is None for row in plan.waves_between):
         return f"{_ROOM_UNKNOWN} the capacities of the brokers' networks are not all known."
     return "" if has_rates else f"{_ROOM_UNKNOWN} the use of the network is not known."
 
@@ -103,9 +100,9 @@ def _batches(plan: ClusterPlan) -> str:
 
 
 def _interval(plan: ClusterPlan) -> str:
-    """The ends of the interval of the time; empty if an older release made the waves, or both are the same."""
+    """The ends of the interval of the time; empty if both are the same."""
     ends = plan.copying_seconds
-    return human_times(*ends) if ends and human_time(ends[0]) != human_time(ends[1]) else ""
+    return human_times(*ends) if human_time(ends[0]) != human_time(ends[1]) else ""
 
 
 def _above_bound(plan: ClusterPlan) -> str:

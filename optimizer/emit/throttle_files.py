@@ -103,7 +103,7 @@ def _unthrottle(plan: ClusterPlan, wave: int, style: str, rows: Sequence[Throttl
     )
 
 
-def _data(rows: Sequence[ThrottleRow], wave: int, copy_bytes_per_s: int | None) -> str:
+def _data(rows: Sequence[ThrottleRow], wave: int, copy_bytes_per_s: int) -> str:
     """Both forms. ``copy_bytes_per_s`` is what the copies have of each rate; the rest is for live replication."""
     content = {
         style: [
@@ -142,7 +142,7 @@ def _live_traffic(rows: Sequence[PlanRow]) -> tuple[Counter[int], Counter[int]]:
     return sent, received
 
 
-def _rollback_entries(plan: ClusterPlan, wave: WaveRow, copy_bytes_per_s: int) -> list[ThrottleRow]:
+def _rollback_entries(plan: ClusterPlan, wave: WaveRow) -> list[ThrottleRow]:
     """The throttles of the wave's rollback in both forms; none if it copies nothing.
 
     The new replicas send, and the replicas that the wave removes receive.
@@ -156,9 +156,9 @@ def _rollback_entries(plan: ClusterPlan, wave: WaveRow, copy_bytes_per_s: int) -
     if not careful.follower_brokers:
         return []
     sent, received = _live_traffic(rows)
-    common = copy_bytes_per_s + max(*sent.values(), *received.values())
+    common = wave.copy_bytes_per_s + max(*sent.values(), *received.values())
     leader, follower = (
-        {broker: copy_bytes_per_s + live[broker] for broker in careful.brokers} for live in (sent, received)
+        {broker: wave.copy_bytes_per_s + live[broker] for broker in careful.brokers} for live in (sent, received)
     )
     entries = {
         "kafka": config_entries(tool_throttles(before, after), common, common),
@@ -177,9 +177,8 @@ def throttle_documents(plan: ClusterPlan) -> Iterator[Document]:
     for wave in plan.waves:
         folder = f"{plan.folder}/{wave_folder(wave.wave, len(plan.waves))}"
         yield from _of_wave(plan, wave, folder)
-        rate = wave.copy_bytes_per_s or plan.copy_bytes_per_s
-        if of_rollback := _rollback_entries(plan, wave, rate):
-            content = _data(of_rollback, wave.wave, rate)
+        if of_rollback := _rollback_entries(plan, wave):
+            content = _data(of_rollback, wave.wave, wave.copy_bytes_per_s)
             yield Document(f"{folder}/rollback-throttle.json", "throttle", wave.wave, content)
 
 

@@ -78,7 +78,7 @@ def log_dirs_of(frame: pd.DataFrame) -> tuple[tuple[LogDir, ...], ...]:
 
 
 def _log_dirs(structs: Any) -> tuple[LogDir, ...]:
-    """Directories of a broker; empty for rows of a release that stored none."""
+    """Directories of a broker; empty if they are unknown."""
     return tuple(LogDir(**_mapping(struct)) for struct in structs) if isinstance(structs, Iterable) else ()
 
 

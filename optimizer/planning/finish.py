@@ -97,15 +97,14 @@ def _is_lost(frame: pd.DataFrame, brokers: Brokers) -> pd.Series:
 def _fixed_findings(frame: pd.DataFrame, is_lost: pd.Series) -> Iterable[Finding]:
     """Partitions that are not free.
 
-    Lost partitions, and those that pins or ``only`` exclude, have other findings. An early release stored no causes:
-    all its rows are reported here.
+    Lost partitions, and those that pins or ``only`` exclude, have other findings.
     """
     reported_elsewhere = frame["fixed_cause"].isin(_REPORTED_ELSEWHERE) | is_lost
     for row in frame[frame["fixed_reason"].notna() & ~reported_elsewhere].itertuples():
         yield Finding(
             FindingCode.NOT_FREE,
             "both",
-            cause=_cause(row.fixed_cause),
+            cause=Cause(str(row.fixed_cause)),
             topic=str(row.topic),
             partition=int(str(row.partition)),
             facts={"reason": str(row.fixed_reason)},
@@ -132,8 +131,8 @@ def _keeps_stuck(partitions: Partitions, final: Ints) -> Bools:
 
 def _with_fixed_causes(findings: Iterable[Finding], frame: pd.DataFrame) -> list[Finding]:
     """Add fact ``fixed_cause`` to the findings about partitions that are not free."""
-    fixed = frame[frame["fixed_reason"].notna()]
-    causes = {(str(row.topic), int(str(row.partition))): _cause(row.fixed_cause) for row in fixed.itertuples()}
+    fixed = frame[frame["fixed_cause"].notna()]
+    causes = {(str(row.topic), int(str(row.partition))): Cause(str(row.fixed_cause)) for row in fixed.itertuples()}
     completed = list[Finding]()
     for finding in findings:
         if finding.cause == Cause.NOT_FREE and finding.topic is not None and finding.partition is not None:
@@ -143,23 +142,17 @@ def _with_fixed_causes(findings: Iterable[Finding], frame: pd.DataFrame) -> list
     return completed
 
 
-def _cause(code: object) -> Cause | None:
-    """A stored cause; null in rows of an earlier release."""
-    return Cause(code) if isinstance(code, str) else None
-
-
 def _factor_findings(frame: pd.DataFrame) -> Iterable[Finding]:
-    """Topics that cannot have the requested replication factor; earlier releases stored no causes."""
+    """Topics that cannot have the requested replication factor."""
     for topic, rows in frame[frame["factor_refused"].notna()].groupby("topic", sort=True):
-        causes = rows["factor_cause"].fillna("")
-        code = causes.max()
+        code = rows["factor_cause"].max()
         yield Finding(
             FindingCode.REPLICATION_FACTOR,
             "both",
-            cause=Cause(code) if code else None,
+            cause=Cause(code),
             topic=str(topic),
             amount=len(rows),
-            facts={"reason": rows["factor_refused"][causes == code].iloc[0]},
+            facts={"reason": rows["factor_refused"][rows["factor_cause"] == code].iloc[0]},
         )
 
 

@@ -35,7 +35,7 @@ class Exposed:
         Rack of each broker; -1 without one.
     is_living : (B,) bool
     counts_all : bool
-        See ``partition_state.needed_in_sync``.
+        Before Kafka 3.7: the whole ``min_isr`` must be in sync, even if the list is shorter.
     """
 
     replicas: Ints

@@ -2,8 +2,8 @@
 
 The partitions are in one state until their wave begins, in another while it runs, and in a third from its end on. While
 a wave runs, each of its partitions counts by the worse of its beginning (the old replicas are in sync, the list already
-has those that are added) and its end. Who leads after a failure: ``optimizer.kafka.partition_state`` has the rules for
-one partition; here they are an order of the replicas. Between waves the present leader leads, because elections come
+has those that are added) and its end. Who leads after a failure: the rules of Kafka's
+PartitionChangeBuilder are an order of the replicas here. Between waves the present leader leads, because elections come
 after the last wave. A partition that is in flight at the snapshot stays so: nobody knows when it ends.
 
 Counts are sums over partitions. So each moment is the one before it, without the old states of a wave's partitions and

@@ -6,12 +6,8 @@ from typing import Any
 
 from optimizer.declared import DECLARED, NAMES, WRITERS, can_read
 from optimizer.errors import StageError
-from optimizer.settings import ClusterInput, Settings
 from optimizer.stages.stage import Run, Stage
 from optimizer.store import RunRecord, Store
-
-# Values of the knobs that the records of an older release lack, because it did not have them.
-_DEFAULTS = json.loads(Settings(clusters=(ClusterInput(id="any", input="any"),)).planning_json())
 
 
 def check_lineage(stage: Stage, run: Run, store: Store) -> None:
@@ -57,11 +53,10 @@ def _records(tables: Iterable[str], run_id: str, store: Store) -> Iterator[RunRe
 def _changed_settings(record: RunRecord, settings: dict[str, Any]) -> Iterator[str]:
     """Names of settings that the stage read and that have changed since."""
     declared, recorded = DECLARED[record.stage].settings, json.loads(record.config_json)
-    clusters = [{**_DEFAULTS["clusters"][0], **cluster} for cluster in recorded["clusters"]]
-    if "clusters" in declared and clusters != settings["clusters"]:
+    if "clusters" in declared and recorded["clusters"] != settings["clusters"]:
         yield "clusters"
     for section in sorted(settings.keys() - {"clusters"}):
-        before = {**_DEFAULTS[section], **recorded.get(section, {})}
+        before = recorded.get(section, {})
         for knob, value in settings[section].items():
-            if before[knob] != value and can_read(declared, section, knob):
+            if before.get(knob) != value and can_read(declared, section, knob):
                 yield f"{section}.{knob}"

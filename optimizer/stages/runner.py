@@ -194,7 +194,7 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
         check_not_approved(store, run)
         check_inputs(stages[0], run, store)
         store.check(_external_inputs(stages), run.run_id, code_version=run.code_version)
-        store.ensure_existing(table for stage in stages for table in stage.writes)
+        store.ensure_existing()
         attempt = begin(store, run, first_stage=stages[0].name)
         _report_all_stopped(attempt, meter)
         with _run_page_written(attempt, run, meter):

@@ -93,7 +93,7 @@ def _with_cause(finding: Finding, subject: str, detail: str, remedy: str = "") -
     if finding.cause in remedies.WHY_LEFT:
         return Words(subject, f"{detail}; {remedies.WHY_LEFT[finding.cause]}", remedies.remedy_if_left(finding))
     if finding.cause == Cause.NOT_FREE:
-        reason, fixed_remedy = remedies.why_fixed(finding), remedies.remedy_if_fixed(finding.facts.get("fixed_cause"))
+        reason, fixed_remedy = remedies.why_fixed(finding), remedies.remedy_if_fixed(finding.facts["fixed_cause"])
         return Words(subject, f"{detail}: {reason}", fixed_remedy)
     return Words(subject, detail, remedy)
 

@@ -1,16 +1,17 @@
 """Remedies by cause, and the words of a cause."""
 
+from collections.abc import Mapping
+
 from optimizer.domain import PLACEMENT_RULE, Cause
 from optimizer.solve.findings.finding import Finding
 
 # For a partition that may move but did not.
 RUN_AGAIN = "execute the plan and run again, or raise solver.shard_brokers or solver.rounds"
 EXECUTE = "execute the plan"
-FIX = "fix the cause, then plan again"  # for rows of releases that stored no cause
 
 _START = "start a broker that holds a replica, then plan again"
 # Why a partition is not free (a sentence about it), and the remedy.
-_NOT_FREE = {
+_NOT_FREE: Mapping[Cause | None, tuple[str, str]] = {
     Cause.IN_FLIGHT: ("it is being reassigned", "wait until that is done; plan again to include it"),
     Cause.MOVE_CANNOT_END: (
         "it is being reassigned to a broker that is down",
@@ -35,7 +36,7 @@ _NOT_FREE = {
     Cause.TOPIC_EXCLUDED: ("its topic is excluded", "remove it from exclude_topics, or add it to topics"),
     Cause.ONLY: ("policy.only limits this plan to other changes", "execute the plan and run again without only"),
 }
-_FACTORS = {
+_FACTORS: Mapping[Cause | None, str] = {
     Cause.TOO_FEW_BROKERS: "request fewer replicas, or let more brokers accept replicas",
     Cause.UNDER_MIN_IN_SYNC: "request more replicas, or lower min.insync.replicas first",
 }
@@ -51,15 +52,12 @@ WHY_LEFT = {
 
 def remedy_if_fixed(cause: Cause | None) -> str:
     """The remedy for a partition that is not free, or for a topic that keeps its replication factor."""
-    if cause in _FACTORS:
-        return _FACTORS[cause]
-    return _NOT_FREE[cause][1] if cause in _NOT_FREE else FIX
+    return _FACTORS[cause] if cause in _FACTORS else _NOT_FREE[cause][1]
 
 
 def why_fixed(finding: Finding) -> str:
     """Why the partition of a finding is not free."""
-    cause = finding.facts.get("fixed_cause")
-    return _NOT_FREE[cause][0] if cause in _NOT_FREE else "it may not move (fixed_reason in table instance says why)"
+    return _NOT_FREE[finding.facts["fixed_cause"]][0]
 
 
 def remedy_if_left(finding: Finding) -> str:

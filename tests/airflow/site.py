@@ -25,10 +25,8 @@ def of_site(name: str, **own: object) -> str:
     return edited
 
 
-def summarise(warehouse: Warehouse, text: str, decision: str = "") -> None:
-    """Give the plan a summary, and a decision if there is one; questions show it, and without it the summary."""
+def summarise(warehouse: Warehouse, text: str, decision: str) -> None:
+    """Give the plan a summary and a decision; questions show the decision."""
     row = {"cluster_id": CLUSTER, "run_id": RUN, "wave": 0, "sha256": ""}
-    warehouse.append("documents", [{**row, "path": f"{CLUSTER}/summary.txt", "kind": "summary", "content": text}])
-    if decision:
-        one = {"path": f"{CLUSTER}/decision.json", "kind": "decision", "content": decision}
-        warehouse.append("documents", [row | one])
+    for name, kind, content in (("summary.txt", "summary", text), ("decision.json", "decision", decision)):
+        warehouse.append("documents", [{**row, "path": f"{CLUSTER}/{name}", "kind": kind, "content": content}])

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -254,26 +254,6 @@ def test_a_run_whose_rows_are_gone(ask: Ask, tmp_path: Path) -> None:
     code, out, err = ask(of=other)
     assert (code, out) == (3, "")
     assert "run 'night-1' has no rows of 'orders' in table instance any more: plan again" in err
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"fixed_reason": "its reassignment is still running", "mobility": "fixed"},
-        {"fixed_cause": "in_flight", "fixed_reason": "its reassignment is still running", "mobility": "fixed"},
-    ],
-)
-def test_early_releases(ask: Ask, tmp_path: Path, warehouse: Warehouse, values: Mapping[str, Any]) -> None:
-    """Without causes, or without the controller's lists, the facts are not complete."""
-    other = Warehouse(str(tmp_path))
-    add_verdict(other, RUN)
-    first, *rest = warehouse.rows("instance", cluster_id=CLUSTER, run_id=RUN)
-    other.append("instance", [{**first, **values}, *rest])
-    for name in ("topics", "runs", "sources", "brokers", "instance_brokers", "replicas"):
-        other.append(name, warehouse.rows(name))
-    code, out, err = ask(of=other)
-    assert (code, out) == (3, "")
-    assert "run 'night-1' is of an early release, which did not store all facts: plan again" in err
 
 
 def test_the_newest_planned_run_is_asked(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from optimizer.audit import (
     Violation,
     audit_files,
     audit_plan,
-    partitions_from_rows,
 )
 from optimizer.domain import Cause
 from optimizer.emit.cluster_plan import ClusterPlan
@@ -618,24 +617,6 @@ def test_the_gate_refuses_what_kafka_refuses(path: str, subject: str) -> None:
     """Documents of waves inside brokers pass the checks of Kafka's tool, too."""
     messages = gate_messages(swap(path, "[1,2]", "[1,77]"))
     assert [m for m in messages if m.startswith(f"Kafka would refuse the {subject}: Unknown broker id 77")]
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        ({}, None),
-        ({"fixed_cause": None}, None),
-        ({"fixed_cause": float("nan")}, None),
-        ({"fixed_cause": "only"}, "only"),
-    ],
-)
-def test_rows_have_a_cause(cell: Mapping[str, Any], expected: str | None) -> None:
-    """The cause may be null or missing, as in tables of earlier releases."""
-    row = {
-        "topic": "t", "partition": 0, "replicas": [1], "size_bytes": 1, "replication_factor": 1, "mobility": "fixed",
-        "pinned_brokers": None, "topic_most_replicas": None, "topic_most_leaders": None,
-    }  # fmt: skip
-    assert partitions_from_rows([row | dict(cell)])[0].fixed_cause == expected
 
 
 @pytest.mark.all_only

@@ -20,8 +20,6 @@ from optimizer.audit import (
     AuditPartition,
     audit_files,
     audit_plan,
-    brokers_from_rows,
-    partitions_from_rows,
 )
 from optimizer.audit.claims import Replica
 from optimizer.audit.instance import Instance
@@ -389,24 +387,6 @@ def test_random_deals(plan: Plan, data: st.DataObject) -> None:
     texts = {path for path, names in plan.log_dirs.items() if not names}
     plan.log_dirs = {path: names for path, names in plan.log_dirs.items() if path not in texts}
     assert plan.rules() == ([] if is_last else ["log_dir_missing"])
-
-
-def test_rows_without_directories() -> None:
-    """Directories of rows may be null or missing, as in tables of older releases."""
-    host = {
-        "broker_id": 1, "rack": None, "state": "alive", "accepts_replicas": True, "accepts_leadership": True,
-        "must_empty": False, "disk_capacity_bytes": None,
-    }  # fmt: skip
-    replicas = {
-        "topic": "t", "partition": 0, "replicas": [1], "size_bytes": 1, "replication_factor": 1, "mobility": "free",
-        "pinned_brokers": None, "topic_most_replicas": None, "topic_most_leaders": None,
-    }  # fmt: skip
-    for none in ({}, {"log_dirs": None}, {"log_dirs": float("nan")}):
-        assert brokers_from_rows([host | none])[0].log_dirs == ()
-        assert partitions_from_rows([replicas | none])[0].log_dirs == ()
-    struct = {"path": "/a", "capacity_bytes": None, "used_bytes": 5, "logs": 1, "is_open": True}
-    assert brokers_from_rows([host | {"log_dirs": [struct]}])[0].log_dirs == (log_dir("/a", 5, None),)
-    assert partitions_from_rows([replicas | {"log_dirs": ["/a"]}])[0].log_dirs == ("/a",)
 
 
 @pytest.mark.all_only

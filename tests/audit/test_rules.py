@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.audit import AuditClaims, AuditLimits, audit_plan, brokers_from_rows, partitions_from_rows
+from optimizer.audit import AuditClaims, AuditLimits, AuditLogDir, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.errors import AuditFailed
 from tests.audit.plans import LIMITS, audit, broker, document, draining, partition, rules_broken
 
@@ -584,8 +584,12 @@ def test_rows_of_the_tables() -> None:
         "must_empty": False,
         "disk_capacity_bytes": float("nan"),
     }
-    (broker,) = brokers_from_rows([host])
-    assert (broker.rack, broker.disk_capacity_bytes) == (None, None)
+    for null in (None, float("nan")):
+        (broker,) = brokers_from_rows([host | {"log_dirs": null}])
+        assert (broker.rack, broker.disk_capacity_bytes, broker.log_dirs) == (None, None, ())
+    struct = {"path": "/a", "capacity_bytes": None, "used_bytes": 5, "logs": 1, "is_open": True}
+    (broker,) = brokers_from_rows([host | {"log_dirs": [struct]}])
+    assert broker.log_dirs == (AuditLogDir(path="/a", capacity_bytes=None, used_bytes=5, is_open=True),)
     row = {
         "topic": "t",
         "partition": 0,
@@ -596,10 +600,19 @@ def test_rows_of_the_tables() -> None:
         "pinned_brokers": [2, 1],
         "topic_most_replicas": 7,
         "topic_most_leaders": 4,
+        "leader": 2,
+        "log_dirs": ["/a", "any"],
+        "fixed_cause": "only",
+        "isr": [1],
+        "elr": [2],
     }
+    nullable = ("leader", "fixed_cause", "isr", "elr")
     for null in (None, float("nan")):
-        nothing = dict.fromkeys(("pinned_brokers", "topic_most_replicas", "topic_most_leaders"), null)
+        limits = ("pinned_brokers", "topic_most_replicas", "topic_most_leaders")
+        nothing = dict.fromkeys((*limits, *nullable, "log_dirs"), null)
         assert partitions_from_rows([row | nothing]) == (partition(0, 1, 2, size_bytes=5),)
     (partition_row,) = partitions_from_rows([row])
     assert (partition_row.pinned_brokers, partition_row.topic_most_replicas) == (frozenset({1, 2}), 7)
     assert partition_row.topic_most_leaders == 4
+    assert [getattr(partition_row, name) for name in nullable] == [2, "only", frozenset({1}), frozenset({2})]
+    assert partition_row.log_dirs == ("/a", "any")

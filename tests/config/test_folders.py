@@ -85,13 +85,10 @@ def test_what_a_killed_run_began_is_finished(tmp_path: Path) -> None:
     published(tmp_path, "a", PLAN)
     (tmp_path / "a").rename(tmp_path / "superseded-a-1")
     (partial(tmp_path, "a") / "reassignment.json").write_text("half")
-    for folder in ("quality", "data_docs"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.html").write_text("page")
+    write_page(quality_page(tmp_path, "a"), "page")
     (tmp_path / "timings.json").write_text("{}")
     supersede_folders(tmp_path)
-    pages = {"quality/a.html": "page", "data_docs/a.html": "page"}
-    assert content(tmp_path) == {**aside("superseded-a-1"), **pages, "timings.json": "{}"}
+    assert content(tmp_path) == {**aside("superseded-a-1"), "quality/a.html": "page", "timings.json": "{}"}
     assert "Do not execute it" in (tmp_path / "superseded-a-1" / NOTE).read_text()
 
 

@@ -273,7 +273,7 @@ def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
                 {"clusters": [{"id": name, "input": "x"}]},
                 f"'{name}'.*folders or pages of a run have that name; choose another",
             )
-            for name in ("quality", "report.css", "data_docs", "superseded-a-1")
+            for name in ("quality", "report.css", "superseded-a-1")
         ),
         ({"clusters": [{"id": "a.html", "input": "x"}]}, r"'a\.html'.*pages of a run end in \.html; choose an id"),
         ({"clusters": [{"input": "x"}]}, r"^\[\[clusters\]\]: id is missing$"),

@@ -93,7 +93,12 @@ def executed(sample: Path) -> Path:
     warehouse = Warehouse(str(sample / "warehouse"))
     plan: dict[str, Any] = {"cluster_id": "sample", "run_id": "first"}
     [verdict] = warehouse.rows("verdicts", **plan)
-    approval = {"approved_by": "anna", "approved_at": october(5, 9, 30), "approved_from": "desk-7"}
+    approval = {
+        "approved_by": "anna",
+        "approved_at": october(5, 9, 30),
+        "approved_from": "desk-7",
+        "is_revocation": False,
+    }
     warehouse.append("approvals", [plan | approval | {"manifest_sha256": verdict["manifest_sha256"]}])
     evening = [("held", 5, 22, 0), ("throttled", 5, 22, 1), ("executed", 5, 22, 2)]
     night = [*evening, ("copied", 6, 3, 53), ("released", 6, 3, 55)]

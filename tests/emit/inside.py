@@ -63,8 +63,9 @@ def _wave(number: int, moves: list[DirMoveRow]) -> dict[str, Any]:
     return {
         "wave": number, "partitions": len({(row.topic, row.partition) for row in moves}), "replicas_moved": len(moves),
         "moved_bytes": size, "busiest_broker": moves[0].broker_id, "busiest_bytes": moves[0].size_bytes,
-        "throttle_bytes_per_s": RATE, "copy_bytes_per_s": RATE, "estimated_seconds": 7500, "least_seconds": 7000,
-        "most_seconds": 9000, "below_floor": False, "peak_disk_bytes": 2 * GB, "inside_brokers": True,
+        "throttle_bytes_per_s": RATE, "copy_bytes_per_s": RATE, "requested_bytes_per_s": RATE, "below_floor": False,
+        "estimated_seconds": 7500, "least_seconds": 7000, "most_seconds": 9000, "peak_disk_bytes": 2 * GB,
+        "inside_brokers": True,
     }  # fmt: skip
 
 

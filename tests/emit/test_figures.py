@@ -43,7 +43,7 @@ def test_figures_that_say_nothing_are_left_out(row: FigureRow, expected: tuple[s
     [(300, 1.0156, " (1.02x the proven minimum for 3 waves) at"), (300, None, " at"), (100, 1.0, " at")],
 )
 def test_the_waves_are_compared_with_their_bound(partitions: int, ratio: float | None, shown: str) -> None:
-    """The sentence about time has the ratio, except for a single wave and for runs of older releases."""
+    """The sentence about time has the ratio, except for a single wave and if the bound is unknown."""
     rows = [figure("waves_over_bound", None, None, ratio)]
     text = execution(replace(synthetic(3, partitions=partitions), summary=rows))
     assert f" of copying{shown} up to 50.00 MB/s per broker" in text
@@ -63,18 +63,16 @@ FULL = "is full: copies take 5.00 MB/s all the same, so that they end."
         (-1, 5, True, f"{ASKED}{FULL}"),
         (None, 50, True, " is not known: the capacities of the brokers' networks are not all known."),
         (80_000_000, 50, False, " is not known: the use of the network is not known."),
-        (None, None, True, "included)."),
     ],
 )
-def test_the_rate_is_compared_with_the_network(left: int | None, rate: int | None, has_rates: bool, said: str) -> None:
-    """The sentence ends with the network if that sets the rate, or if nobody knows whether it has room. Waves of an
-    earlier release have no rate of their own."""
+def test_the_rate_is_compared_with_the_network(left: int | None, rate: int, has_rates: bool, said: str) -> None:
+    """The sentence ends with the network if that sets the rate, or if nobody knows whether it has room."""
     plan = synthetic(3, partitions=100)
     waves = [
         replace(
             wave,
-            copy_bytes_per_s=rate and rate * 10**6,
-            requested_bytes_per_s=rate and 50 * 10**6,
+            copy_bytes_per_s=rate * 10**6,
+            requested_bytes_per_s=50 * 10**6,
             network_broker=7,
             network_left_bytes_per_s=left,
         )

@@ -1,6 +1,6 @@
 """Findings on the pages: order, folding, and counts that stay true."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,7 +56,6 @@ def test_the_worst_is_told_first() -> None:
         finding("no_rates", "cluster"),
         EXCLUDED[0],
         finding("not_free", "t-1", cause="in_flight"),
-        finding("something_new", "cluster"),
         finding("shard_failed", "shard 1 of round 1", "after"),
         finding("band", "broker 3 disk", "after"),
         finding("topic_spread", "t on broker 3"),
@@ -80,34 +79,16 @@ def test_the_worst_is_told_first() -> None:
         "shard 1 of round 1",
         "t-1",
         "cluster",
-        "cluster",
         "audit-0",
     ]
 
 
-def as_before(*rules: str) -> list[FindingRow]:
-    """Findings as a release stored them that had no code, no cause and no numbers."""
-    names = [field.name for field in fields(FindingRow)]
-    words = {"subject": "s", "when": "after", "detail": "d", "remedy": "r"}
-    return FindingRow.of({**dict.fromkeys(names), **words, "rule": rule} for rule in rules)
-
-
-def test_findings_of_a_warehouse_of_before_keep_their_rules() -> None:
-    """If the code is null, the rule is used instead. More than three findings of a rule are one line."""
-    plan = replace(
-        synthetic(12), findings=as_before("no_rates", *["band"] * 4, "limited", "not_emptied", "rack_spread")
-    )
-    lines = [(line.rule, line.count) for line in open_findings(plan)]
-    assert lines == [("limited", 1), ("not_emptied", 1), ("rack_spread", 1), ("band", 4), ("no_rates", 1)]
-
-
-def test_a_cut_plan_of_before_is_known_as_cut() -> None:
-    """The proof of a limited plan is about plans that leave no more undone, also for a plan of an old release."""
-    limited, whole = (replace(synthetic(12), findings=as_before(*rules)) for rules in (["limited"], []))
-    assert (limited.limit_finding is not None, whole.limit_finding is not None) == (True, False)
+def test_a_limited_plan_is_proven_among_plans_that_leave_no_more_undone() -> None:
+    """Its finding decides."""
     figure = {"figure": "gap_percent", "label": "", "before": None, "baseline": None, "after": 1.0}
     bound = {"figure": "bound_bytes", "label": "", "before": None, "baseline": None, "after": 1.0}
-    proofs = [proof(replace(plan, summary=rows_of(FigureRow, figure, bound))) for plan in (limited, whole)]
+    limited = planned(finding("limited", "max_moves = 3", "after"))
+    proofs = [proof(replace(plan, summary=rows_of(FigureRow, figure, bound))) for plan in (limited, planned())]
     assert [LEAVES_NO_MORE in text for text in proofs] == [True, False]
 
 
@@ -168,7 +149,6 @@ IN_ORDER = (
         "exclude_unused",
         "not_free",
     ),
-    "something_new",
     *("dead_broker", "fenced_broker", "no_racks", "nested_racks", "no_disk_capacity", "no_log_dir_capacity"),
     *("no_network_capacity", "no_rates"),
     "not_asked_now",
@@ -176,9 +156,9 @@ IN_ORDER = (
 
 
 def test_every_finding_has_one_place() -> None:
-    """Each code is listed once. A code of another release comes before facts."""
-    assert sorted(IN_ORDER) == sorted([*FindingCode, "something_new"])
-    plan = replace(planned(), findings=as_before(*reversed(IN_ORDER)))
+    """Each code is listed once."""
+    assert sorted(IN_ORDER) == sorted(FindingCode)
+    plan = planned(*(finding(code, "s", "after") for code in reversed(IN_ORDER)))
     assert tuple(line.rule for line in open_findings(plan)) == IN_ORDER
 
 

@@ -183,8 +183,8 @@ def waves(plan: ClusterPlan) -> list[Row]:
     lengths = [8 * HOUR, 8 * HOUR, WINDOW_HOURS * HOUR, WINDOW_HOURS * HOUR]
     found = []
     for row, night, fit, length in zip(plan.waves, nights, fits, lengths, strict=True):
-        span = (row.least_seconds, row.most_seconds) if row.least_seconds else (row.estimated_seconds,) * 2
-        least, most, window = (100 * (seconds or 0) / (8.16 * HOUR) for seconds in (*span, length))
+        span = row.least_seconds, row.most_seconds
+        least, most, window = (100 * seconds / (8.16 * HOUR) for seconds in (*span, length))
         ends = [f"{x:.1f}".rstrip("0").rstrip(".") for x in (least, most - least, window)]
         peaks = [
             (p.peak_disk_bytes / CAPACITY, p.broker_id)
@@ -195,7 +195,7 @@ def waves(plan: ClusterPlan) -> list[Row]:
         found.append([
             f"wave-0{row.wave}{' inside' if row.inside_brokers else ''}", night, f"{row.partitions:,}",
             human_bytes(row.moved_bytes), f"bar:{ends[0]} upto:{ends[0]}:{ends[1]} limit:{ends[2]}:{ends[2]}",
-            human_times(*(seconds or 0 for seconds in span)), fit, _dash(row.busiest_broker), _gb(row.busiest_bytes),
+            human_times(*span), fit, _dash(row.busiest_broker), _gb(row.busiest_bytes),
             f"{100 * fullest[0]:.0f} % ({fullest[1]})" if fullest else "-",
         ])  # fmt: skip
     header = ("wave", "night", "partitions", "bytes", "drawn", "time", "window", "busiest broker", "its GB",

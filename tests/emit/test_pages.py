@@ -72,7 +72,8 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
         {
             "wave": w, "partitions": 100, "replicas_moved": 100, "moved_bytes": 100 * GB, "busiest_broker": 1,
             "busiest_bytes": GB, "throttle_bytes_per_s": 53 * 10**6, "estimated_seconds": 5400, "below_floor": w == 1,
-            "peak_disk_bytes": 200 * GB,
+            "peak_disk_bytes": 200 * GB, "least_seconds": 5400, "most_seconds": 5400, "inside_brokers": False,
+            "copy_bytes_per_s": 50 * 10**6, "requested_bytes_per_s": 50 * 10**6, "network_left_bytes_per_s": 80 * 10**6,
         }
         for w in range(1, 1 + -(-partitions // 100))
     ]  # fmt: skip

@@ -53,7 +53,7 @@ def test_other_leaders_would_save_bytes_and_cost_leader_changes() -> None:
 
 @pytest.mark.parametrize("changes", [{"near_leader_bytes": 0}, {"near_leader_bytes": None}, dict.fromkeys(FIGURES)])
 def test_other_leaders_that_save_nothing_are_not_mentioned(changes: dict[str, float | None]) -> None:
-    """A plan of an older release has no such figures."""
+    """Without known racks there are no such figures."""
     assert near_leaders(crossing(0, changes)) == ""
 
 

@@ -86,12 +86,10 @@ def test_a_dead_broker_leaves_the_others_in_percent() -> None:
     assert "fullest disk, over the mean" in page(replace(plan, brokers=[dead, unknown, *plan.brokers[2:]]))
 
 
-def test_a_plan_of_an_earlier_release_has_no_peaks() -> None:
-    """Without broker_waves the peak is unknown, which the page says."""
+def test_a_plan_that_only_removes_replicas_has_no_bytes_between_racks() -> None:
+    """It has no flow between racks and no peak: the page does not call them 0."""
     text = page(replace(full(), broker_waves=[], rack_flow=[]))
-    assert "the peak is unknown, because an earlier release made the plan" in text
-    assert "what brokers get and send, and their peaks, are not known" in text
-    assert "the policy ignores racks, or an earlier release made the plan" in text
+    assert "Bytes between racks are not known: some brokers have no rack, or replicas are only removed." in text
 
 
 def test_a_wave_that_never_ends_does_not_hide_the_others() -> None:
@@ -132,10 +130,10 @@ def test_the_undo_card_names_a_file_that_exists() -> None:
     )
 
 
-def test_a_figure_of_a_later_release_is_not_zero() -> None:
-    """A plan that copies, but whose release had no bytes between racks: a dash instead of 0 B."""
+def test_unknown_bytes_between_racks_are_not_zero() -> None:
+    """A plan that copies, but some brokers have no rack: a dash instead of 0 B."""
     plan = full()
-    assert "<b>-</b><span>between racks</span><small>the policy ignores racks, or an earlier release" in page(plan)
+    assert "<b>-</b><span>between racks</span><small>some brokers have no rack" in page(plan)
     known = replace(plan.summary[0], figure="cross_rack_bytes", after=5.0 * GB)
     assert "<b>5.00 GB</b><span>between racks</span>" in page(replace(plan, summary=[*plan.summary, known]))
 

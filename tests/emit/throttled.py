@@ -72,7 +72,8 @@ def throttled_plan(changes: Mapping[tuple[str, int], tuple[list[int], list[int]]
     wave = {
         "wave": 1, "partitions": len(changed), "replicas_moved": len(changed), "moved_bytes": len(changed),
         "busiest_broker": 1, "busiest_bytes": 1, "throttle_bytes_per_s": RATE, "estimated_seconds": 60,
-        "below_floor": False, "peak_disk_bytes": 1,
+        "below_floor": False, "peak_disk_bytes": 1, "least_seconds": 60, "most_seconds": 60, "inside_brokers": False,
+        "copy_bytes_per_s": RATE, "requested_bytes_per_s": RATE,
     }  # fmt: skip
     brokers = [BrokerRow(b, "a", "alive", accepts_replicas=True, must_empty=False) for b in (1, 2, 3, 4)]
     return ClusterPlan(

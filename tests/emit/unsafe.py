@@ -88,7 +88,7 @@ def _waves() -> list[rows.WaveRow]:
         distinct(rows.WaveRow, 10, wave=1, **night),
         distinct(rows.WaveRow, 20, wave=2, **in_time),
         distinct(rows.WaveRow, 30, wave=3, replicas_moved=0, below_floor=True, busiest_broker=None, **none),
-        distinct(rows.WaveRow, 40, wave=4, inside_brokers=True, least_seconds=None, **none),
+        distinct(rows.WaveRow, 40, wave=4, inside_brokers=True, least_seconds=5400, most_seconds=5400, **none),
     ]
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from execution import claims, election, steps, throttling
+from execution.health import baseline_of
+from execution.journal import changes_of
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.planned import plan_documents, wave_documents
 from execution.steps import Execution
-from execution.throttles import Setting
+from execution.throttles import Entry, Setting
 from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan
 from stored.tables import Warehouse
@@ -175,7 +177,10 @@ class Scene:
 
     def hold(self, wave: int = 1) -> None:
         """Make a wave hold the cluster; the default is this wave."""
-        claims.record(self.warehouse, self.step.plan, wave, claims.HELD)
+        before = self.wave.previous_throttles
+        entries = {key: Entry(before.get(key), wanted) for key, wanted in self.wave.throttles.items()}
+        changes = changes_of(self.wave, entries, baseline_of(BEFORE))
+        claims.record(self.warehouse, self.step.plan, wave, claims.HELD, changes=changes)
 
     def throttled(self, state: Observed) -> Observed:
         """The state with the wave's throttles set."""

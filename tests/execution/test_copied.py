@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-import schemas
 from execution import claims
 from execution.cli import main
 from execution.observed import Observed
@@ -204,25 +203,6 @@ def test_two_processes_record_one_time(scene: Scene, monkeypatch: pytest.MonkeyP
     assert len(scene.slept) == 1
 
 
-def test_a_table_of_an_older_release_gets_the_event(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comment of a column differs, and stays; the columns of the journal are added."""
-    table = schemas.ALL["executions"]
-    comment = "held, throttled, executed, cancelled, released"
-    older_columns = (column for column in table.columns if column.name not in ("changes", "result"))
-    columns = tuple(replace(c, comment=comment) if c.name == "event" else c for c in older_columns)
-    key = {"cluster_id": CLUSTER, "run_id": RUN, "wave": 1, "holder": "me"}
-    row = {**key, "happened_at": datetime.now(tz=UTC)}
-    with monkeypatch.context() as older:
-        older.setitem(schemas.ALL, "executions", replace(table, columns=columns))
-        events = [{**row, "number": n, "event": event} for n, event in enumerate(STARTED, 1)]
-        scene.warehouse.append("executions", events)
-    scene.shows(DONE)
-    wait(scene)
-    assert scene.events() == [*STARTED, "copied"]
-    (field,) = [f for f in DeltaTable(f"{scene.warehouse.path}/executions").schema().fields if f.name == "event"]
-    assert field.metadata["comment"] == comment
-
-
 Shown = Callable[..., list[str]]
 
 
@@ -293,7 +273,7 @@ def test_ended_waves_are_shown_with_both_times(
 
 
 def test_times_without_a_prediction_and_without_an_end(shown: Shown) -> None:
-    """An older warehouse may lack the row; a wave may never end by its estimate."""
+    """Somebody may have deleted the row; a wave may never end by its estimate."""
     assert shown(EXECUTED, COPIED, waves=0) == ["  wave 1: not predicted, 5 h 51 min measured"]
     never = shown(waves=1, seconds=NEVER_SECONDS)
     assert never == ["  wave 1: no end predicted, 5 h 51 min measured"]

@@ -260,4 +260,7 @@ def test_throttles_are_set_again_if_a_wave_was_started_meanwhile(scene: Scene) -
 def record(scene: Scene, *events: str) -> None:
     """Record events of the scene's wave."""
     for event in events:
-        claims.record(scene.warehouse, scene.step.plan, 1, event)
+        if event == claims.HELD:
+            scene.hold()
+        else:
+            claims.record(scene.warehouse, scene.step.plan, 1, event)

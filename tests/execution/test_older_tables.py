@@ -23,6 +23,7 @@ ROW = {
     "approved_by": "me",
     "approved_at": datetime(2026, 11, 1, tzinfo=UTC),
     "approved_from": "here",
+    "is_revocation": False,
 }
 TICKET = column("ticket", "string", "where it was agreed", nullable=True)
 LONGER = replace(APPROVALS, columns=(*APPROVALS.columns[:3], TICKET, *APPROVALS.columns[3:]))

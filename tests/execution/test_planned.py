@@ -218,9 +218,7 @@ def test_an_approval_repeats_what_is_to_do_first(warehouse: Warehouse) -> None:
     """The notes of the report's first screen, for who has not read it."""
     plan = load_plan(warehouse)
     note = {"kind": "Do first", "subject": "Wave 1", "text": "may never end."}
-    [row] = warehouse.rows("documents", run_id=RUN, path=f"{CLUSTER}/manifest.json")
-    decision = {"path": f"{CLUSTER}/decision.json", "kind": "decision", "content": json.dumps({"notes": [note]})}
-    warehouse.append("documents", [{**row, **decision}])
+    change(warehouse, f"{CLUSTER}/decision.json", '"notes": []', f'"notes": {json.dumps([note])}')
     assert approve(warehouse, plan, manifest_sha256="", by="ann", max_hours=1e9).splitlines()[1] == (
         "Do first: Wave 1 may never end."
     )
@@ -230,7 +228,8 @@ def test_an_approval_is_of_one_plan(warehouse: Warehouse) -> None:
     """An approval of another manifest of the same run does not count."""
     plan = load_plan(warehouse)
     row = {"cluster_id": CLUSTER, "run_id": RUN, "manifest_sha256": "0" * 64, "approved_by": "ann"}
-    warehouse.append("approvals", [{**row, "approved_at": datetime.now(tz=UTC), "approved_from": "here"}])
+    approval = {"approved_at": datetime.now(tz=UTC), "approved_from": "here", "is_revocation": False}
+    warehouse.append("approvals", [row | approval])
     assert load_plan(warehouse).approvals == ()
     assert plan.manifest["run_id"] == RUN
 
@@ -262,19 +261,6 @@ def test_the_clock_of_the_reader_decides(warehouse: Warehouse) -> None:
     with_manifest(plan, **captured, valid_until=soon.isoformat()).check_age()
     with pytest.raises(Refused, match=r"snapshot is 3\.0 h old and the limit is 2\.9 h"):
         with_manifest(plan, **captured, valid_until=before.isoformat()).check_age()
-
-
-def test_a_plan_of_an_earlier_release_is_valid_for_a_day(warehouse: Warehouse) -> None:
-    """Its manifest has no ``valid_until``: 24 hours from the snapshot count, or the given limit."""
-    plan = load_plan(warehouse)
-    manifest = {name: value for name, value in plan.manifest.items() if name != "valid_until"}
-    plan = replace(plan, manifest=manifest)
-    assert plan.valid_until == CAPTURED + timedelta(hours=24)
-    plan.check_age(None, CAPTURED + timedelta(hours=24))
-    plan.check_age(48, CAPTURED + timedelta(hours=48))
-    with pytest.raises(Refused, match="expired at 2026-11-02 00:00 UTC"):
-        plan.check_age(None, CAPTURED + timedelta(hours=25))
-    assert replace(plan, manifest={**manifest, "captured_at": None}).valid_until is None
 
 
 def test_an_expired_plan_is_not_approved(warehouse: Warehouse) -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
-import schemas
 from execution import claims
 from execution.in_charge import in_charge
 from execution.planned import in_words
@@ -29,7 +27,7 @@ def commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Commands:
     return Commands(write_plan(tmp_path / "w", usual_plan()), capsys)
 
 
-def row(by: str, minute: int, *, revokes: bool | None = None) -> dict[str, Any]:
+def row(by: str, minute: int, *, revokes: bool = False) -> dict[str, Any]:
     """A row of ``approvals``."""
     time = NOON + timedelta(minutes=minute)
     return {**KEY, "approved_by": by, "approved_at": time, "approved_from": "here", "is_revocation": revokes}
@@ -39,7 +37,7 @@ def row(by: str, minute: int, *, revokes: bool | None = None) -> dict[str, Any]:
     ("rows", "names", "revoked_by"),
     [
         ([], [], None),
-        ([row("ann", 0), row("bob", 1, revokes=False)], ["ann", "bob"], None),
+        ([row("ann", 0), row("bob", 1)], ["ann", "bob"], None),
         ([row("ann", 0), row("bob", 1), row("eve", 2, revokes=True)], [], "eve"),
         ([row("ann", 0), row("eve", 1, revokes=True), row("bob", 2)], ["bob"], None),
         ([row("ann", 0), row("eve", 1, revokes=True), row("ann", 2), row("dan", 3, revokes=True)], [], "dan"),
@@ -168,25 +166,3 @@ def test_steps_that_end_a_wave_accept_a_revoked_approval(commands: Commands) -> 
     commands.run("approve")
     commands.run("revoke")
     load_plan(commands.warehouse).check_approved(even_if_revoked=True)
-
-
-def test_approvals_of_an_earlier_release_can_be_revoked(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its table has no column for it: its rows approve, and the first new row adds the column."""
-    contract = schemas.ALL["approvals"]
-    earlier = tuple(column for column in contract.columns if column.name != "is_revocation")
-    sha256 = load_plan(commands.warehouse).manifest_sha256
-    with monkeypatch.context() as earlier_release:
-        earlier_release.setitem(schemas.ALL, "approvals", replace(contract, columns=earlier))
-        stored = row("ann", 0) | {"manifest_sha256": sha256}
-        del stored["is_revocation"]
-        commands.warehouse.append("approvals", [stored])
-    assert "is_revocation" not in names_of_columns(commands)
-    load_plan(commands.warehouse).check_approved()
-    assert commands.run("revoke").code == 0
-    assert "is_revocation" in names_of_columns(commands)
-    assert load_plan(commands.warehouse).approvals == ()
-
-
-def names_of_columns(commands: Commands) -> list[str]:
-    """The columns that table ``approvals`` has in its file."""
-    return [field.name for field in DeltaTable(f"{commands.warehouse.path}/approvals").schema().fields]

@@ -367,8 +367,8 @@ def test_a_rate_that_was_set_later_is_owed(build: Build) -> None:
 
 
 @pytest.mark.parametrize("result", [None, '{"never_set": [4]}'])
-def test_rows_of_an_earlier_release_do_not_say_what_was_not_set(build: Build, result: str | None) -> None:
-    """Then every rate of a dead broker is owed."""
+def test_a_rate_of_a_dead_broker_is_owed_unless_it_was_never_set(build: Build, result: str | None) -> None:
+    """The row ``throttled`` names the brokers whose rates were never set."""
     lab = moves_away_from_4(build)
     step = replace(lab.process(2), accepts_risk=True)
     step.throttle()

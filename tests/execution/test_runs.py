@@ -62,7 +62,7 @@ def approve(
     *,
     attempt: int = 1,
     at: datetime = NOW,
-    is_revocation: bool | None = None,
+    is_revocation: bool = False,
 ) -> None:
     """Store an approval of the plan that an attempt made, or its revocation."""
     key = {"cluster_id": cluster, "run_id": run_id, "manifest_sha256": f"{run_id} {attempt}"}

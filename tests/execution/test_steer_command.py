@@ -182,20 +182,14 @@ def test_a_rate_that_kafka_refuses_is_named(build: Build, monkeypatch: pytest.Mo
     assert wanted(lab) == [Wanted(5 * MB).to_json()]
 
 
-def test_a_plan_of_an_earlier_release_has_no_other_rate(build: Build) -> None:
-    """It does not say what the copies have of a rate. It can be paused, resumed and ended."""
+def test_a_wave_that_copies_nothing_has_no_rate(build: Build) -> None:
+    """The journal gets no wanted state."""
     lab = build(rate_bytes_per_s=0)
     lab.waves = (replace(lab.waves[0], copy_bytes_per_s=None), lab.waves[1])
     lab.start()
-    with pytest.raises(Refused, match=r"^an earlier release made this plan, .*: plan again$"):
+    with pytest.raises(Refused, match=r"^the wave copies nothing, so there is no rate to change$"):
         steer(lab, "rate", "20")
     assert wanted(lab) == []
-    steer(lab, "pause")
-    assert lab.kafka.throttles[FOLLOWER] == "1"
-    steer(lab, "resume")
-    assert lab.kafka.throttles[FOLLOWER] == lab.kafka.throttles[LEADER] == str(RATE)
-    steer(lab, "cancel")
-    assert (lab.kafka.replicas, lab.kafka.throttles) == (BEFORE, {})
 
 
 def test_a_rate_above_the_limit_changes_nothing(build: Build) -> None:
@@ -231,14 +225,12 @@ def test_a_stop_without_a_process_only_starts_nothing_more(build: Build) -> None
 
 
 def test_without_a_wave_there_is_nothing_to_steer(scene: Scene) -> None:
-    """Exit code 3; also after a release, and for a wave that an earlier release has begun."""
+    """Exit code 3; also after a release."""
     nothing = r"^no wave holds cluster 'c': there is nothing to steer; ./ballast show lists the runs$"
     with pytest.raises(Refused, match=nothing) as refused:
         held_wave(scene.warehouse, "c")
     assert refused.value.exit_code == 3
     scene.hold()
-    with pytest.raises(Refused, match=r"^wave 1 of run 'r' was begun by an earlier release: use ./ballast wave$"):
-        held_wave(scene.warehouse, "c")
     claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
     with pytest.raises(Refused, match=nothing):
         held_wave(scene.warehouse, "c")

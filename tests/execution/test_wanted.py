@@ -34,13 +34,6 @@ def test_rates_keep_the_part_of_live_replication(wanted: Wanted, leader: int, fo
     assert rates(WAVE, wanted) == {LEADER: leader, FOLLOWER: follower}
 
 
-def test_a_plan_of_an_earlier_release_can_be_paused() -> None:
-    """It does not say what the copies have of a rate."""
-    wave = bare_wave({}, {}, throttles=WAVE.throttles)
-    assert rates(wave, PLAN) == {LEADER: 150, FOLLOWER: 100}
-    assert rates(wave, PAUSED) == {LEADER: 150, FOLLOWER: 1}
-
-
 UP = list(range(110, 201, 10))
 RESUMED = [1 + 99 * step // 10 for step in range(1, 11)]
 

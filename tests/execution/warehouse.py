@@ -1,6 +1,7 @@
 """Makes warehouses with the plan of one cluster, as the job writes them, but without Spark."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from execution.observed import Throttle
 from execution.planned import Plan, load, wave_documents
 from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.decision_text import NAME as DECISION
 from optimizer.emit.kafka_files import kafka_documents
 from optimizer.emit.manifest import manifest
 from optimizer.emit.rows import DirMoveRow, EarlierThrottleRow, PlanRow, SourceRow, ThrottleRow
@@ -65,7 +67,7 @@ def plan_of(
     plan = replace(
         first,
         changed=sorted(changed, key=lambda row: (row.topic, row.partition)),
-        waves=[replace(row, wave=n, copy_bytes_per_s=rate) for n, part in numbered for row in part.waves],
+        waves=[replace(row, wave=n, copy_bytes_per_s=rate or 0) for n, part in numbered for row in part.waves],
         throttles=throttles,
         sources=[SourceRow("x", captured_at=CAPTURED_AT, records=1)],
         code_version="v1",
@@ -130,15 +132,27 @@ def documents(plan: ClusterPlan) -> list[Document]:
     return [*executable, manifest(plan, executable)]
 
 
+# What commands and pages read of ``decision.json``.
+_DECISION = {
+    "title": "c: 1 B",
+    "notes": [],
+    "verdict": {"state": "green", "headline": "c: 1 B"},
+    "copying": {"waves": 0, "nights": None, "words": ""},
+    "has_racks": False,
+    "figures": {},
+}
+
+
 def write_plan(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attempt: int = 1) -> Warehouse:
-    """A new warehouse with the documents of a plan and the verdict of an attempt."""
+    """A new warehouse with the documents of a plan, a short decision, and the verdict of an attempt."""
     warehouse = Warehouse(str(folder))
     key = {"cluster_id": CLUSTER, "run_id": RUN}
     rows = [
         {**key, "path": d.path, "kind": d.kind, "wave": d.wave, "content": d.content, "sha256": _sha256(d.content)}
         for d in documents(plan)
     ]
-    warehouse.append("documents", rows)
+    decision = {**key, "path": f"{CLUSTER}/{DECISION}", "kind": "decision", "wave": 0, "sha256": ""}
+    warehouse.append("documents", [*rows, {**decision, "content": json.dumps(_DECISION)}])
     until = datetime.fromtimestamp(plan.valid_until, UTC) if plan.valid_until else None
     add_verdict(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt, until=until)
     return warehouse
@@ -146,9 +160,13 @@ def write_plan(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", att
 
 def add_waves(warehouse: Warehouse, run_id: str, cluster: str, number: int, **figures: int) -> None:
     """Store a number of waves for a plan, each with these figures."""
-    names = ("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s", "peak_disk_bytes")
-    zero = dict.fromkeys((*names, "estimated_seconds"), 0)
-    row = {"cluster_id": cluster, "run_id": run_id, **zero, "busiest_broker": None, "below_floor": False, **figures}
+    names = (
+        *("partitions", "replicas_moved", "moved_bytes", "busiest_bytes", "throttle_bytes_per_s", "peak_disk_bytes"),
+        *("estimated_seconds", "copy_bytes_per_s", "requested_bytes_per_s"),
+    )
+    span = dict.fromkeys(("least_seconds", "most_seconds"), figures.get("estimated_seconds", 0))
+    flags = {"below_floor": False, "inside_brokers": False}
+    row = {"cluster_id": cluster, "run_id": run_id, **dict.fromkeys(names, 0), **span, **flags, **figures}
     warehouse.append("waves", [{**row, "wave": wave} for wave in range(1, number + 1)])
 
 

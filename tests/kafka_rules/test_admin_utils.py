@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.errors import KafkaError
-from optimizer.kafka.admin_utils import add_partitions, assign_replicas, broker_ring, rack_alternated
+from optimizer.kafka.admin_utils import assign_replicas, broker_ring, rack_alternated
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.java import JavaRandom
 from tests.kafka_rules.clusters import racked_clusters
@@ -33,40 +33,6 @@ def test_worked_example_of_three_replicas() -> None:
 def test_worked_example_of_four_replicas(partition: int, replicas: list[int]) -> None:
     """The same with four replicas."""
     assert assign_replicas(broker_ring(FIVE), 10, 4, start_index=0)[partition] == replicas
-
-
-def test_added_partition_sorts_brokers() -> None:
-    """An added partition goes by sorted brokers and the first replica of partition 0, whatever the order given."""
-    brokers = [Broker(i) for i in (0, 1, 4, 2, 3)]
-    existing = {0: [0, 2, 3], 1: [1, 3, 0]}
-    assert add_partitions(brokers, existing, 3) == {2: [2, 3, 4]}
-    unsorted = assign_replicas(broker_ring(brokers), 1, 3, start_index=0, start_partition=2)
-    assert unsorted == {2: [4, 2, 3]}
-
-
-@pytest.mark.parametrize(
-    ("leader", "added"),
-    [(3, [5, 3, 1]), (4, [1, 3, 5]), (9, [3, 5, 1])],
-)
-def test_added_partition_starts_at_the_next_broker(leader: int, added: list[int]) -> None:
-    """The start is the first broker at or above partition 0's leader; 0 if there is none."""
-    assert add_partitions([Broker(i) for i in (1, 3, 5)], {0: [leader, 1, 2]}, 2) == {1: added}
-
-
-@pytest.mark.parametrize(
-    ("existing", "count", "exception", "text"),
-    [
-        ({1: [0]}, 3, "AdminOperationException", "partition id 0 is missing"),
-        ({0: [0]}, 1, "InvalidPartitionsException", "can only be increased"),
-        ({0: [0, 1, 2, 3, 4, 5]}, 2, "InvalidReplicationFactorException", "6 larger than available brokers: 5."),
-    ],
-)
-def test_added_partitions_refused(existing: dict[int, list[int]], count: int, exception: str, text: str) -> None:
-    """A topic without partition 0, no growth, or too many replicas is refused."""
-    with pytest.raises(KafkaError) as caught:
-        add_partitions(FIVE, existing, count)
-    assert caught.value.exception == exception
-    assert text in str(caught.value)
 
 
 @pytest.mark.parametrize(

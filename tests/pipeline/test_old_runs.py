@@ -246,7 +246,7 @@ def test_a_plan_that_is_approved_meanwhile_stays(planned: Run) -> None:
     is changed."""
     approval = {
         **{"cluster_id": "c", "run_id": "r", "manifest_sha256": "ab", "approved_by": "ann", "approved_from": "here"},
-        **{"approved_at": datetime(2026, 11, 1, tzinfo=UTC), "is_revocation": None},
+        **{"approved_at": datetime(2026, 11, 1, tzinfo=UTC), "is_revocation": False},
     }
     revocation = {**approval, "approved_by": "a first name", "is_revocation": True}
 

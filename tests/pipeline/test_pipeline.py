@@ -41,7 +41,7 @@ RUN_ID = "again"
 SHARDS = {"shard_brokers": 7, "rounds": 2}
 SECONDS = 1800
 KEYS = {"cluster_id": "c", "run_id": "r", "rule": "band", "subject": "broker 1", "when": "after"}
-FINDING = {**KEYS, "detail": "disk", "remedy": "none"}
+FINDING = {**KEYS, "code": "band", "detail": "disk", "remedy": "none"}
 POINT = {"cluster_id": "c", "run_id": "r", "move_price": 0.0, "moves": 1, "moved_bytes": 1, "violation": 0.0}
 
 

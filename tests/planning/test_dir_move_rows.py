@@ -162,7 +162,8 @@ def test_directories_over_their_limits_are_relieved_first() -> None:
 @pytest.mark.parametrize("state", ["dead", "fenced"])
 def test_partitions_with_a_replica_on_a_broker_that_is_down_stay(only: str, state: str) -> None:
     """Kafka's tool refuses a document that names the broker."""
-    changes = {0: {"replicas": [0, 1], "log_dirs": ["/a", "any"], "mobility": "fixed", "fixed_cause": only or "leader"}}
+    cause = "only" if only else "topic_excluded"
+    changes = {0: {"replicas": [0, 1], "log_dirs": ["/a", "any"], "mobility": "fixed", "fixed_cause": cause}}
     down = {"state": state, "accepts_replicas": False, "accepts_leadership": False}
     assert {number for number, *_ in moved(planned([60, 60], only=only, changes=changes, other=down))} == {1}
 

@@ -46,7 +46,6 @@ def _states(**states: str) -> list[Row]:
         ({}, {"exclude_brokers": [1]}, ("alive", False, True, False)),
         ({}, {"demote_brokers": [1]}, ("alive", True, False, False)),
         ({"closed_cause": "cordoned"}, {}, ("alive", False, True, False)),
-        ({"closed_reason": "cordoned"}, {}, ("alive", False, True, False)),
         ({}, {"drain_brokers": [1], "only": "drain"}, ("draining", False, False, True)),
         ({}, {"drain_brokers": [1], "only": "racks"}, ("draining", False, False, False)),
         ({}, {"drain_brokers": [1], "only": "leaders"}, ("draining", False, False, False)),

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimizer.domain import Ints
-from optimizer.kafka.partition_state import ElectionRules, InFlight, Partition, complete, fence, needed_in_sync, start
+from optimizer.kafka.partition_state import InFlight, complete, start
 from optimizer.schedule.exposed_states import Exposed
 from optimizer.schedule.exposure import AFTER, BEFORE, BETWEEN, WHILE, Exposure, exposure
 from tests.examples import examples
+from tests.kafka_rules.elections import ElectionRules, Partition, fence, needed_in_sync
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def _ended(x: Row, *, is_elected: bool = False) -> Partition:
 
 
 def moments(rows: Sequence[Row]) -> list[tuple[str, int, States]]:
-    """The partitions' states at every moment, by the rules of ``partition_state``."""
+    """The partitions' states at every moment, by the rules of ``elections``."""
     last = max(x.wave for x in rows)
 
     def after(wave: int) -> States:

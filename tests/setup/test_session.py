@@ -38,7 +38,7 @@ def test_the_settings_of_a_run_are_used(spark: SparkSession) -> None:
     """The session uses conf/spark-defaults.conf."""
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.fallback.enabled") == "false"
-    assert spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch") == str(2**31 - 1)  # the only value without a limit
+    assert spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch") == str(2**31 - 1)
 
 
 def test_call_sites_are_not_recorded(spark: SparkSession) -> None:

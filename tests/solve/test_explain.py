@@ -18,9 +18,10 @@ from optimizer.solve.findings.cluster_findings import (
     rack_findings,
     stranded_findings,
 )
+from optimizer.solve.findings.finding import Finding
 from optimizer.solve.findings.pin_findings import pin_findings
 from optimizer.solve.rules.bands import bands, broker_loads, replica_weights
-from optimizer.wording.remedies import FIX, RUN_AGAIN
+from optimizer.wording.remedies import RUN_AGAIN, remedy_if_fixed
 from tests.examples import examples
 from tests.in_full import in_full
 from tests.solve.clusters import make_brokers, make_cluster, make_partitions, middling_clusters, pinned, with_pins
@@ -38,6 +39,11 @@ def findings_of(cluster: Cluster, placed: Ints, policy: Policy, *, only: str = "
     return in_full(
         band_findings(brokers, ends, before, after, partitions=partitions, placed=placed, policy=policy, only=only)
     )
+
+
+def of_leaderless(finding: Finding) -> Finding:
+    """The finding, if its partition is not free because it has no leader."""
+    return replace(finding, facts={**finding.facts, "fixed_cause": Cause.LEADERLESS})
 
 
 def with_bands(policy: Policy, widths: dict[str, float]) -> Policy:
@@ -187,7 +193,7 @@ def test_pins_that_cannot_be_met_are_reported_by_topic() -> None:
     cluster = make_cluster(make_brokers([0, 0, 1, 1], draining=(0,), excluded=(1,)), partitions)
     cluster = pinned(cluster, {"a": [0, 1, 2], "b": [1, 2, 3], "gone": [1]}, ["a", "a", "b", "b"])
     pins = pin_findings(cluster.brokers, cluster.partitions, partitions.replicas)
-    found = {(f.code, f.subject): f for f in in_full(pins)}
+    found = {(f.code, f.subject): f for f in in_full(map(of_leaderless, pins))}
     causes = {of: (one.cause, one.topic, one.partition, one.broker_id) for of, one in found.items()}
     assert causes == {
         (FindingCode.PIN_UNUSED, "gone"): (None, None, None, None),
@@ -249,6 +255,7 @@ def test_racks_with_too_many_or_too_few_are_named(before: list[int], after: list
     assert (found.code, found.subject, found.when, found.detail) == (FindingCode.RACK_SPREAD, "t-0", when, detail)
 
 
+FIX = remedy_if_fixed(Cause.LEADERLESS)
 MORE_RACKS = f"add brokers to other racks; otherwise {RUN_AGAIN}"
 MORE_BROKERS = f"add a broker that may hold it; otherwise {RUN_AGAIN}"
 
@@ -267,8 +274,11 @@ def test_what_helps_depends_on_whether_the_partition_may_move(mobility: int, rac
     """One more broker does not help a partition that may not move; a partition that may move needs no permission."""
     partitions = replace(make_partitions([[0, 1]], [1]), mobility=np.array([mobility]))
     brokers, after = make_brokers([0, 0, 1], draining=(1,)), partitions.replicas
-    (crowds,) = in_full(rack_findings(make_brokers([0, 0, 1]), partitions, after))
-    (stays,) = in_full(stranded_findings(brokers, partitions, after))
+    stated = (
+        *rack_findings(make_brokers([0, 0, 1]), partitions, after),
+        *stranded_findings(brokers, partitions, after),
+    )
+    crowds, stays = in_full(map(of_leaderless, stated))
     assert (crowds.remedy, stays.remedy) == (racks, stranded)
     causes = [Cause.NOT_FREE if remedy == FIX else None for remedy in (racks, stranded)]
     assert [crowds.cause, stays.cause] == causes

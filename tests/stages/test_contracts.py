@@ -9,7 +9,6 @@ from optimizer.contracts import missing_checks, missing_columns
 from optimizer.domain import MOBILITY, URGENCY
 from optimizer.errors import ConfigError
 from optimizer.solve.shard.shard_solver import FAILED, FEASIBLE, OPTIMAL, OUT_OF_TIME, UNCHANGED
-from tests.stages.older_contracts import before
 
 BROKERS = schemas.ALL["brokers"]
 
@@ -28,22 +27,6 @@ def test_a_column_of_codes_takes_just_those_that_there_are(table: str, column: s
     assert sorted(re.findall(r"'(\w+)'", sql)) == sorted(values)
 
 
-@pytest.mark.parametrize("older", before().values(), ids=lambda table: str(table.name))
-def test_tables_of_before_can_grow(older: schemas.Table) -> None:
-    """Every table as commit e80bff8 made it, before findings had codes, can be given what it lacks by now."""
-    contract = schemas.ALL[older.name]
-    missing = missing_columns(contract, older.columns, "w")
-    assert {*(column.name for column in missing), *older.names} == set(contract.names)
-    assert missing_checks(contract, dict(older.checks), "w").keys() == dict(contract.checks).keys() - dict(older.checks)
-
-
-def test_before_lacks_what_has_come_since() -> None:
-    """The file is of a state that today's differs from: growing from it is growing."""
-    columns = {name: set(schemas.ALL[name].names) - set(older.names) for name, older in before().items()}
-    assert len(columns["findings"]) >= 8
-    assert {"reason_codes"} <= columns["plan"]
-
-
 @pytest.mark.parametrize(
     ("kind", "nullable", "message"),
     [
@@ -52,10 +35,22 @@ def test_before_lacks_what_has_come_since() -> None:
     ],
 )
 def test_a_column_of_another_type_is_refused(kind: str, nullable: bool, message: str) -> None:
-    """It can't be given to the table: the error names both types."""
+    """It can't be added to the table: the error names both types."""
     other = [schemas.Column("rack", kind, "", nullable) if c.name == "rack" else c for c in BROKERS.columns]
     with pytest.raises(ConfigError, match=re.escape(message)):
         missing_columns(BROKERS, other, "w")
+
+
+def test_one_sentence_is_about_all_differences_of_a_table() -> None:
+    """The first one with both forms, and how many more there are; required columns that are missing come first."""
+    other = [schemas.Column("host", "bigint"), *(c for c in BROKERS.columns if c.name not in ("host", "state"))]
+    with pytest.raises(ConfigError) as caught:
+        missing_columns(BROKERS, [*other, schemas.Column("cause", "string")], "w")
+    assert str(caught.value) == (
+        "table brokers of w was made by another release: column state is missing in the table, string NOT NULL in this "
+        "release (2 more differences); name another warehouse ([storage] warehouse, --warehouse), or run the release "
+        "that made it"
+    )
 
 
 @pytest.mark.parametrize("sql", ["length(rack) < 9", "rack IS NULL OR length(rack) < 9", "places_left > 0"])

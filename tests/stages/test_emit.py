@@ -117,18 +117,6 @@ def test_scripts_are_shell_that_calls_the_tool(texts: dict[str, str], tmp_path: 
     assert all("throttled.rate=" in line for line in rates)
 
 
-def test_a_plan_of_a_warehouse_of_before_has_the_same_documents(
-    frames: Frames, texts: dict[str, str], spark: SparkSession
-) -> None:
-    """A release that stored no codes left them null: findings are known by their rule, reasons by the moves."""
-    older = {
-        "findings": frames["findings"].withColumn("code", F.lit(None).cast("string")),
-        "plan": frames["plan"].withColumn("reason_codes", F.lit(None).cast("array<string>")),
-    }
-    made = emit.build({**frames, **older}, small_plan.run(spark))["documents"].collect()
-    assert {row.path.removeprefix("orders/"): row.content for row in made} == texts
-
-
 def test_the_release_reaches_the_runbook(frames: Frames, spark: SparkSession) -> None:
     """The runbook has the options of the tools of the cluster's own release."""
     run = small_plan.run(spark)

@@ -155,30 +155,3 @@ def test_every_cause_that_the_snapshot_gives_is_tried_here() -> None:
     rules = (HOME / "optimizer/planning/policy").glob("*.py")
     given = {Cause[name] for file in rules for name in re.findall(r"\bCause\.(\w+)", file.read_text(encoding="utf-8"))}
     assert given == {*NOT_FREE, *REFUSED_FACTOR, *TOLD_ELSEWHERE}
-
-
-@pytest.mark.parametrize("reason", ["in flight", "its pin leaves 1 brokers for 3 replicas"])
-def test_a_partition_of_an_older_warehouse_is_reported_as_not_free(reason: str) -> None:
-    """A release that stored no causes left them null next to the words: the finding was lost."""
-    rows = rows_of("a", seed=1)
-    rows["instance"][0] |= {"mobility": "fixed", "fixed_cause": None, "fixed_reason": reason}
-    findings = found_in(rows, Policy())
-    shown = findings[findings["rule"] == "not_free"]
-    assert shown[["subject", "detail", "remedy", "cause", "topic", "partition"]].to_numpy().tolist() == [
-        ["t0-0", reason, "fix the cause, then plan again", None, "t0", 0]
-    ]
-
-
-def test_a_refused_factor_of_an_older_warehouse_is_reported() -> None:
-    """The same for topics, also where some rows of one have a cause: its remedy is better than none."""
-    rows, words = rows_of("a", seed=1), "30 replicas asked for, brokers that can hold them: 23"
-    for row in rows["instance"]:
-        row |= {"factor_refused": words if row["topic"] in ("t0", "t1") else None, "factor_cause": None}
-        if (row["topic"], row["partition"]) == ("t1", 0):
-            row["factor_cause"] = "too_few_brokers"
-    findings = found_in(rows, Policy())
-    shown = findings[findings["rule"] == "replication_factor"]
-    assert shown[["subject", "cause", "remedy", "amount"]].to_numpy().tolist() == [
-        ["t0", None, "fix the cause, then plan again", 40],
-        ["t1", "too_few_brokers", REFUSED_FACTOR["too_few_brokers"], 40],
-    ]

@@ -4,20 +4,16 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import schemas
-from optimizer.delta_tables import create_or_grow
 from optimizer.errors import ConfigError
 from optimizer.store import Store
-from schemas.spark import columns_of, schema_of, small_frame
+from schemas.spark import columns_of
 from schemas.table import Table, Type, column
 from stored.tables import Warehouse
-from tests.stages.older_contracts import before
-from tests.stages.tables import table
 from tests.stages.test_store import brokers, record
 
 GROWN = (
@@ -26,21 +22,11 @@ GROWN = (
 )
 BROKERS = schemas.ALL["brokers"]
 WITHOUT_STATE = tuple(c for c in BROKERS.columns if c.name != "state")
-TOLD = {"code_version": "v", "config_hash": "h", "config_json": "{}"}
-LISTS = ("current", "baseline", "proposed", "adding", "removing")
-CHANGED = {"topic": "t", "partition": 0, "leader": 1, "is_changed": True, "leader_changed": False, "wave": 1}
-# A row of each table, with all that a release before findings had codes stored.
-OF_BEFORE: dict[str, dict[str, Any]] = {
-    "findings": {"rule": "band", "subject": "broker 1", "when": "after", "detail": "d", "remedy": "r"},
-    "plan": {
-        **CHANGED,
-        **{f"{name}_replicas": [1] for name in LISTS},
-        "size_bytes": 5,
-        "moved_bytes": 5,
-        "reasons": "x",
-    },
-    "runs": {"stage": "solve", **TOLD, "reads": {}, "writes": {"findings": 1}, "fingerprints": {"findings": "1:7"}},
-}
+TOPICS = schemas.ALL["topics"]
+OTHER_TOPICS = replace(
+    TOPICS,
+    columns=tuple(replace(c, type="string", nullable=True) if c.name == "partitions" else c for c in TOPICS.columns),
+)
 
 
 def without_rack(contract: Table) -> Table:
@@ -93,32 +79,22 @@ def test_columns_come_in_the_contracts_order(spark: SparkSession, made: Callable
     assert spark.read.format("delta").load(store.path("brokers")).columns[-1] == "rack"
 
 
-def test_a_warehouse_of_before_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
-    """Tables as commit e80bff8 made them, before findings had codes, with a row each. They get the new columns, null in
-    old rows, and accept new rows."""
-    store = Store(str(tmp_path / "w"), spark)
-    for name, row in OF_BEFORE.items():
-        create_or_grow(spark, store.warehouse, before()[name])
-        older = small_frame(spark, [{"cluster_id": "c", "run_id": "old", **row}], schema_of(before()[name]))
-        older.write.format("delta").mode("append").save(store.path(name))
-    store.ensure_existing(before())
-    added: dict[str, dict[str, Any]] = {
-        "findings": {"code": "band", "broker_id": 1},
-        "plan": {"reason_codes": ["balance"]},
-    }
-    new = {"cluster_id": "c", "run_id": "new"}
-    frames = {name: table(spark, name, [{**new, **OF_BEFORE[name], **more}]) for name, more in added.items()}
-    written = store.write_all(frames, run_id="new")
-    store.record_run(run_id="new", stage="solve", **TOLD, reads={}, writes=written)
-
+def test_one_table_that_differs_keeps_all_tables_as_they_are(
+    spark: SparkSession, made: Callable[[Table], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No table gets a column if a later one cannot be used; the error names that table. Else all get what they lack."""
+    store = made(BROKERS)
+    store.write("brokers", brokers(spark, {}), run_id="r1")
+    made(OTHER_TOPICS)
+    monkeypatch.setitem(schemas.ALL, "brokers", replace(BROKERS, columns=(*BROKERS.columns, *GROWN)))
     later = Store(store.warehouse, spark)
-    for run_id, expected in (("old", (None, None)), ("new", ("band", 1))):
-        (finding,) = later.read("findings", run_id=run_id).collect()
-        assert (finding.rule, (finding.code, finding.broker_id)) == ("band", expected)
-    codes = {run_id: [row.reason_codes for row in later.current_rows("plan", run_id)] for run_id in ("old", "new")}
-    assert codes == {"old": [None], "new": [["balance"]]}
-    records = [later.run_record(run_id, "solve") for run_id in ("old", "new")]
-    assert [record and dict(record.writes) for record in records] == [{"findings": 1}, written]
+    with pytest.raises(ConfigError, match=r"^table topics of .*: column partitions is string in the table"):
+        later.ensure_existing()
+    assert store.latest_version("brokers") == 1
+    monkeypatch.setitem(schemas.ALL, "topics", OTHER_TOPICS)
+    later.ensure_existing()
+    assert store.latest_version("brokers") == 2
+    assert not later.exists("replicas")
 
 
 def test_an_earlier_release_goes_on(spark: SparkSession, made: Callable[[Table], Store]) -> None:
@@ -179,14 +155,6 @@ def test_any_other_difference_is_refused(
             store.read("brokers", run_id="r1")
         with pytest.raises(ConfigError, match=re.escape(message)):
             store.current_rows("brokers", "r1")
-
-
-def test_all_differences_are_told_at_once(made: Callable[[Table], Store]) -> None:
-    """Each on a line of its own."""
-    columns = (column("rack", "bigint", "other"), column("host", "bigint", "other"))
-    with pytest.raises(ConfigError, match="column host is bigint NOT NULL") as caught:
-        made(replace(BROKERS, columns=(*columns, *WITHOUT_STATE[:3]), checks=())).ensure("brokers")
-    assert len(caught.value.problems) == 4
 
 
 def test_an_earlier_release_finds_what_was_recorded(spark: SparkSession, made: Callable[[Table], Store]) -> None:

@@ -26,11 +26,6 @@ STAYS: list[tuple[dict[str, Any], str, str]] = [
         "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again",
     ),
     (
-        {"cause": Cause.NOT_FREE, "facts": {"fixed_cause": None}},
-        "broker 101 (draining) keeps audit.login-events-3: it may not move (fixed_reason in table instance says why)",
-        "fix the cause, then plan again",
-    ),
-    (
         {"cause": Cause.TOO_FEW_BROKERS},
         "broker 101 (draining) keeps audit.login-events-3: 3 replicas, brokers that can hold them: 2",
         "request fewer replicas, drain fewer brokers, or add a broker",

@@ -89,13 +89,13 @@ def wave_lines(plan: ClusterPlan) -> list[WaveLine]:
     """A line for each of the first waves."""
     shown = plan.waves[:MOST_WAVES]
     windows = [plan.window_seconds(row) for row in shown]
-    spans = [row.span_seconds for row in shown]
-    ends = [most for _, most in spans if most < NEVER_SECONDS]  # one that never ends would hide all others
+    ends = [row.most_seconds for row in shown if row.most_seconds < NEVER_SECONDS]  # endless ones would hide the others
     top = max((*windows, *ends), default=1) * 1.02 or 1  # 1.02: the last line is inside
     nights = {line.wave: line for line in calendar(plan)}
     fullest = _fullest(plan)
     lines = []
-    for row, window, (least, most) in zip(shown, windows, spans, strict=True):
+    for row, window in zip(shown, windows, strict=True):
+        least, most = row.least_seconds, row.most_seconds
         name = wave_folder(row.wave, len(plan.waves))
         night = nights.get(name)
         lines.append(

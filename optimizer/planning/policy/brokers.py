@@ -33,15 +33,13 @@ def decide_brokers(facts: pd.DataFrame, policy: ClusterPolicy, *, rack_policy: s
     is_alive, drained = facts["state"] == "alive", ids.isin(policy.drain_brokers)
     state = facts["state"].mask(is_alive & ~facts["holds"].astype(bool), "new").mask(is_alive & drained, "draining")
     may_hold = state.isin(("alive", "new"))
-    # Earlier releases wrote only the reason in words, without its code.
-    is_closed = facts["closed_cause"].notna() | facts["closed_reason"].notna()
     racks = [rack if rack_policy == "spread" and isinstance(rack, str) else None for rack in facts["rack"]]
     pinned = [_pinned_topics(int(b), rack, policy.pins) for b, rack in zip(ids, facts["rack"], strict=True)]
     return facts.assign(
         rack=pd.Series(racks, facts.index, dtype=object),
         state=state,
         pinned_topics=pd.Series(pinned, facts.index, dtype=object),
-        accepts_replicas=may_hold & ~is_closed & ~ids.isin(policy.exclude_brokers),
+        accepts_replicas=may_hold & facts["closed_cause"].isna() & ~ids.isin(policy.exclude_brokers),
         accepts_leadership=may_hold & ~ids.isin(policy.demote_brokers),
         must_empty=_emptied_now(state, drained, policy.only),
     )

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -12,7 +12,6 @@ import pandas as pd
 from pyspark.sql import functions as F
 
 from optimizer.declared import DECLARED
-from optimizer.domain import REORDERED
 from optimizer.emit import rows
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.decision_text import NAME as DECISION
@@ -33,7 +32,6 @@ from schemas.output import DOCUMENTS, PLAN
 from schemas.planning import INSTANCE
 from schemas.spark import conform, schema_of
 
-Rows = Iterable[Mapping[str, Any]]
 __all__ = [
     "build",
     "decision_of_cluster",
@@ -47,7 +45,7 @@ __all__ = [
 
 
 def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
-    host, requested_rate = tables["instance_brokers"][0], copy_rate_bytes_per_s(settings.schedule)
+    host = tables["instance_brokers"][0]
     waves = rows.WaveRow.of(tables["waves"])
     return ClusterPlan(
         cluster_id=host["cluster_id"],
@@ -55,10 +53,10 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         throttle_style=settings.emit.throttle_style,
         plan_log_dirs=settings.emit.plan_log_dirs,
         copy_bytes_per_s=max(
-            (wave.copy_bytes_per_s or requested_rate for wave in waves if not wave.inside_brokers),
-            default=requested_rate,
+            (wave.copy_bytes_per_s for wave in waves if not wave.inside_brokers),
+            default=copy_rate_bytes_per_s(settings.schedule),
         ),
-        changed=rows.PlanRow.of(_with_codes(tables["plan"], tables["moves"])),
+        changed=rows.PlanRow.of(tables["plan"]),
         moves=rows.MoveRow.of(tables["moves"]),
         waves=waves,
         throttles=rows.ThrottleRow.of(tables["throttles"]),
@@ -87,18 +85,6 @@ def _plan(tables: Tables, settings: Settings, code_version: str) -> ClusterPlan:
         window_hours=settings.schedule.window_hours,
         valid_hours=settings.schedule.valid_hours,
     )
-
-
-def _with_codes(changed: Rows, moves: Rows) -> Iterator[Mapping[str, Any]]:
-    """Changed partitions with ``reason_codes``; rows of an older release, which lack them, get those of their moves."""
-    move_reasons: dict[tuple[str, int], set[str]] = {}
-    for move in moves:
-        move_reasons.setdefault((move["topic"], move["partition"]), set()).add(move["reason"])
-    for row in changed:
-        codes = row["reason_codes"]
-        if codes is None:
-            codes = sorted(move_reasons.get((row["topic"], row["partition"]), {REORDERED}))
-        yield {**row, "reason_codes": codes}
 
 
 def write_documents(group: pd.DataFrame, *, settings: Settings, code_version: str) -> pd.DataFrame:
