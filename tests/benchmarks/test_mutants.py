@@ -1,9 +1,5 @@
 """Mutation testing: which faults are made and drawn, which tests find them, and which reasons are outdated."""
 
-import json
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,17 +7,10 @@ import pytest
 
 from benchmarks.mutants.__main__ import select
 from benchmarks.mutants.choose_tests import CODE as ROOMS
-from benchmarks.mutants.choose_tests import Measured, choose_tests
 from benchmarks.mutants.equivalent import Equivalent, outdated, read_list, reason_for
-from benchmarks.mutants.forked import run
-from benchmarks.mutants.imports import files_imported
-from benchmarks.mutants.ledger import KILLED, SURVIVED, Ledger
 from benchmarks.mutants.operators import Source, edits
-from benchmarks.mutants.runner import Request
 from benchmarks.mutants.sites import GROUPS, Mutant, draw, is_another_program, modules_of, mutants_of
 from benchmarks.mutants.sql import sql_edits
-from benchmarks.mutants.trial import Trial
-from benchmarks.mutants.warm import SparkRunner
 from setup.paths import HOME
 
 pytestmark = pytest.mark.all_only
@@ -153,153 +142,6 @@ def test_faults_are_only_in_the_modules_of_the_option() -> None:
         select(HOME, list(GROUPS), 340, 1, ["execution/cancle.py"])
 
 
-def test_tests_that_run_a_line_come_first_and_fastest(checkout: Path) -> None:
-    """Then tests that run other lines of the module, then the rest of the file. Tests of other files are left out."""
-    mutants = mutants_of(checkout, MODULE, "sources")
-    lines_run = {"t::slow": {MODULE: {8}}, "t::fast": {MODULE: {8, 15}}, "t::other": {MODULE: {15}}, "t::none": {}}
-    seconds = {"t::slow": 2.0, "t::fast": 1.0, "t::other": 0.1, "t::none": 0.2}
-    sets = {test: {module: frozenset(lines) for module, lines in of.items()} for test, of in lines_run.items()}
-    near = Measured("t", seconds, sets, frozenset({"sources.a"}))
-    far = Measured("u", {"u::test": 0.1}, {"u::test": {}}, frozenset({"sources.a"}))
-    of_body = choose_tests(with_line(mutants, "return least <= number <= LIMIT"), [far, near])
-    assert list(of_body.tests) == ["t::fast", "t::slow", "t::other", "t::none"]
-    assert of_body.files == ["t"]
-    top = choose_tests(with_line(mutants, "LIMIT = 4"), [far, near])
-    assert list(top.tests) == ["t::other", "t::fast", "t::slow", "u::test", "t::none"]
-
-
-TEST = """from sources.a import is_small
-
-
-def test_small():
-    assert is_small({number})
-
-
-def test_other():
-    assert True
-"""
-
-
-@pytest.mark.parametrize(("number", "failures"), [(0, []), (2, ["tests/test_a.py::test_small"])])
-def test_a_test_that_notices_the_mutant_fails(
-    checkout: Path, tmp_path_factory: pytest.TempPathFactory, number: int, failures: list[str]
-) -> None:
-    """The mutant replaces its module in a process of its own; the checkout does not change."""
-    (checkout / "tests").mkdir()
-    (checkout / "tests/test_a.py").write_text(TEST.format(number=number), encoding="utf-8")
-    content = CODE.replace("number < LIMIT", "number < LIMIT - 1")
-    request = Request(["tests/test_a.py"], False, {"tests/test_a.py::test_small": 60.0}, MODULE, content)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(checkout)
-        patch.syspath_prepend(str(checkout))
-        outcome, used = run(checkout, request, tmp_path_factory.mktemp("scratch"), cpu_seconds=60)
-    assert outcome is not None
-    assert outcome.failures == failures
-    assert list(outcome.seconds) == ["tests/test_a.py::test_small"]
-    assert used > 0
-    assert (checkout / MODULE).read_text(encoding="utf-8") == CODE
-
-
-def test_a_test_that_never_ends_is_killed(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each test has its own time limit, independent of the other tests."""
-    (checkout / "tests").mkdir()
-    (checkout / "tests/test_a.py").write_text(TEST.format(number=2), encoding="utf-8")
-    content = CODE.replace("return least", "while True:\n        pass\n    return least")
-    tests = {"tests/test_a.py::test_small": 1.0, "tests/test_a.py::test_other": 60.0}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(checkout)
-        patch.syspath_prepend(str(checkout))
-        scratch = tmp_path_factory.mktemp("scratch")
-        outcome, used = run(
-            checkout, Request(["tests/test_a.py"], False, tests, MODULE, content), scratch, cpu_seconds=60
-        )
-    assert outcome is None
-    assert used < 30
-
-
-def test_one_spark_process_runs_every_mutant(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each request has its own mutant or none. A request that hangs has no outcome, and the next one works."""
-    (checkout / "tests").mkdir()
-    (checkout / "sources/__init__.py").touch()
-    (checkout / "tests/test_a.py").write_text(TEST.format(number=2), encoding="utf-8")
-    hangs = "LIMIT * __import__('time').sleep(99)"
-
-    def failures(fault: str) -> list[str] | None:
-        content = CODE.replace("number < LIMIT", f"number < {fault}")
-        outcome, _ = tests.run(Request(["tests/test_a.py"], False, {}, MODULE, content), 1.0)
-        return None if outcome is None else outcome.failures
-
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        SparkRunner(checkout, tmp_path_factory.mktemp("scratch")) as tests,
-    ):
-        patch.setenv("PYTHONPATH", str(HOME))
-        assert [failures(fault) for fault in ("LIMIT - 1", "LIMIT")] == [["tests/test_a.py::test_small"], []]
-        with pytest.MonkeyPatch.context() as short:
-            short.setattr("benchmarks.mutants.warm.START_SECONDS", 0)
-            assert failures(hangs) is None
-        assert failures("LIMIT") == []
-
-
-def states_of_a_trial(checkout: Path, scratch: Path, conftest: str) -> dict[str, str]:
-    """States of two mutants after a trial with one file of tests."""
-    (checkout / "tests/sources").mkdir(parents=True)
-    (checkout / "sources/__init__.py").touch()
-    (checkout / "conftest.py").write_text(conftest, encoding="utf-8")
-    (checkout / "tests/sources/test_a.py").write_text(TEST.format(number=2), encoding="utf-8")
-    for helper in ("runner.py", "lines.py"):
-        (checkout / "benchmarks/mutants").mkdir(parents=True, exist_ok=True)
-        (checkout / "benchmarks/mutants" / helper).touch()
-    lines = ("LIMIT = 2", "LIMIT = 4")
-    mutants = [with_line(mutants_of(checkout, MODULE, "sources"), line) for line in lines]
-    ledger = Ledger(checkout / "results.jsonl", checkout)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(checkout)
-        patch.syspath_prepend(str(checkout))
-        for name in [name for name in sys.modules if name.partition(".")[0] == "sources"]:
-            patch.delitem(sys.modules, name)
-        Trial(checkout, checkout / "state", scratch, mutants, ledger, time.monotonic() + 600).without_spark()
-    entries = {mutant.becomes: ledger.get(mutant) for mutant in mutants}
-    return {line: entry.state for line, entry in entries.items() if entry}
-
-
-def test_a_trial_reports_killed_mutants_and_survivors(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A mutant is killed if a test fails, and survives otherwise."""
-    states = states_of_a_trial(checkout, tmp_path_factory.mktemp("scratch"), "")
-    assert states == {"LIMIT = 2": KILLED, "LIMIT = 4": SURVIVED}
-
-
-def test_tests_that_cannot_run_end_the_trial(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Otherwise they would find no fault, and every mutant would seem to survive."""
-    with pytest.raises(SystemExit, match=r"pytest can.t run tests/sources/test_a.py \(exit code [34]\)"):
-        states_of_a_trial(checkout, tmp_path_factory.mktemp("scratch"), "def pytest_no_such_hook():\n    pass\n")
-
-
-def test_our_tests_run_without_xdist() -> None:
-    """The trial disables xdist, so a hook that only xdist knows would be an error."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--collect-only"]
-    done = subprocess.run([*command, "tests/schedule/test_estimate.py"], cwd=HOME, capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout
-
-
-def test_results_are_valid_until_module_or_tests_change(checkout: Path) -> None:
-    """A killed mutant is tried again if its module or its killer changes; a survivor if any test changes."""
-    (checkout / "tests").mkdir()
-    for name in ("test_a.py", "test_b.py"):
-        (checkout / "tests" / name).write_text(name, encoding="utf-8")
-    first, second = mutants_of(checkout, MODULE, "sources")[:2]
-    path = checkout / "results.jsonl"
-    ledger = Ledger(path, checkout)
-    ledger.put(first, KILLED, "tests/test_a.py::test_x", tests=3, cpu_seconds=0.5, needs_spark=False)
-    ledger.put(second, SURVIVED, "", tests=3, cpu_seconds=0.5, needs_spark=False)
-    assert [Ledger(path, checkout).get(m) is not None for m in (first, second)] == [True, True]
-    (checkout / "tests/test_b.py").write_text("more", encoding="utf-8")
-    assert [Ledger(path, checkout).get(m) is not None for m in (first, second)] == [True, False]
-    (checkout / "tests/test_a.py").write_text("more", encoding="utf-8")
-    assert Ledger(path, checkout).get(first) is None
-    assert len(path.read_text(encoding="utf-8").splitlines()) == len([json.dumps(x) for x in (first.name, second.name)])
-
-
 def test_outdated_reasons_are_reported(checkout: Path) -> None:
     """A reason is outdated if its mutant no longer exists or a test kills it. A good reason excuses its mutant."""
     mutants = mutants_of(checkout, MODULE, "sources")
@@ -317,17 +159,3 @@ def test_every_committed_reason_matches_a_mutant() -> None:
     """No entry of the list is about code that has changed since."""
     mutants = [m for g in GROUPS for module in modules_of(HOME, g) for m in mutants_of(HOME, module, g)]
     assert outdated(read_list(), mutants, set()) == []
-
-
-def test_imports_are_followed(checkout: Path) -> None:
-    """Modules, packages and relative imports are found, also through other modules."""
-    for name, text in {
-        "sources/__init__.py": "",
-        "sources/b.py": "from . import a\n",
-        "tests/test_b.py": "import sources.b\nimport json\n",
-    }.items():
-        (checkout / name).parent.mkdir(exist_ok=True)
-        (checkout / name).write_text(text, encoding="utf-8")
-    assert files_imported(checkout, "tests/test_b.py") == {
-        *("tests/test_b.py", "sources/__init__.py", "sources/a.py", "sources/b.py")
-    }
