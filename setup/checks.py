@@ -62,12 +62,16 @@ def run_and_end_all(command: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     process = subprocess.Popen(command, cwd=HOME)
     try:
-        return process.wait()
+        while (ended := os.waitpid(-1, 0))[0] != process.pid:
+            pass  # a process that had lost its parent
+        return os.waitstatus_to_exitcode(ended[1])
     except KeyboardInterrupt:
         with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             process.wait(_GRACE_SECONDS)  # the terminal has told it, too
         return 128 + signal.SIGINT
     finally:
+        for impatient in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(impatient, signal.SIG_IGN)
         for number in (signal.SIGTERM, signal.SIGKILL):
             _end_children(number)
 

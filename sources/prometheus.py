@@ -35,7 +35,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from optimizer.units import plural
+from optimizer.units import first_of, plural
 from sources.json_text import decode
 from sources.record import UNREADABLE_FILE, Record, malformed
 
@@ -295,10 +295,9 @@ def _unused_sizes(samples: Sequence[Sample], *, is_all: bool) -> Iterator[Record
     if not unused:
         return
     counts = Counter(re.split(r"[{\s]", sample.text, maxsplit=1)[0] for sample in unused)
-    named = ", ".join(f"{name} ({plural(count, 'sample')})" for name, count in counts.most_common(_NAMED))
-    rest = f" and {plural(len(counts) - _NAMED, 'more name')}" if len(counts) > _NAMED else ""
+    named = first_of((f"{name} ({plural(count, 'sample')})" for name, count in counts.most_common()), _NAMED)
     reason = (
-        f"these sizes can't be used: {named}{rest}. Only kafka_log_Log_Size with the labels topic and partition is "
+        f"these sizes can't be used: {named}. Only kafka_log_Log_Size with the labels topic and partition is "
         "read; the sum of a topic or a broker does not give the size of a partition"
     )
     yield malformed(

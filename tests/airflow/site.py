@@ -2,6 +2,8 @@
 
 import re
 
+from deltalake import DeltaTable
+
 from setup.paths import HOME
 from stored.tables import Warehouse
 from tests.execution.warehouse import CLUSTER, RUN
@@ -26,7 +28,8 @@ def of_site(name: str, **own: object) -> str:
 
 
 def summarise(warehouse: Warehouse, text: str, decision: str) -> None:
-    """Give the plan a summary and a decision; questions show the decision."""
+    """Give the plan a summary and another decision; questions show the decision."""
+    DeltaTable(f"{warehouse.path}/documents").delete(f"path = '{CLUSTER}/decision.json'")
     row = {"cluster_id": CLUSTER, "run_id": RUN, "wave": 0, "sha256": ""}
     for name, kind, content in (("summary.txt", "summary", text), ("decision.json", "decision", decision)):
         warehouse.append("documents", [{**row, "path": f"{CLUSTER}/{name}", "kind": kind, "content": content}])

@@ -1,5 +1,7 @@
 """Mutation testing: which faults are made and drawn, which tests find them, and which reasons are outdated."""
 
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,9 +10,11 @@ import pytest
 from benchmarks.mutants.__main__ import select
 from benchmarks.mutants.choose_tests import CODE as ROOMS
 from benchmarks.mutants.equivalent import Equivalent, outdated, read_list, reason_for
+from benchmarks.mutants.ledger import KILLED, SURVIVED, Ledger
 from benchmarks.mutants.operators import Source, edits
 from benchmarks.mutants.sites import GROUPS, Mutant, draw, is_another_program, modules_of, mutants_of
 from benchmarks.mutants.sql import sql_edits
+from benchmarks.mutants.trial import Trial
 from setup.paths import HOME
 
 pytestmark = pytest.mark.all_only
@@ -140,6 +144,46 @@ def test_faults_are_only_in_the_modules_of_the_option() -> None:
     assert {mutant.module for mutant in every} == {"execution/cancel.py"}
     with pytest.raises(SystemExit, match=r"no module execution/cancle\.py in these groups"):
         select(HOME, list(GROUPS), 340, 1, ["execution/cancle.py"])
+
+
+TEST = """from sources.a import is_small
+
+
+def test_small():
+    assert is_small({number})
+
+
+def test_other():
+    assert True
+"""
+
+
+def states_of_a_trial(checkout: Path, scratch: Path, conftest: str) -> dict[str, str]:
+    """States of two mutants after a trial with one file of tests."""
+    (checkout / "tests/sources").mkdir(parents=True)
+    (checkout / "sources/__init__.py").touch()
+    (checkout / "conftest.py").write_text(conftest, encoding="utf-8")
+    (checkout / "tests/sources/test_a.py").write_text(TEST.format(number=2), encoding="utf-8")
+    for helper in ("runner.py", "lines.py"):
+        (checkout / "benchmarks/mutants").mkdir(parents=True, exist_ok=True)
+        (checkout / "benchmarks/mutants" / helper).touch()
+    lines = ("LIMIT = 2", "LIMIT = 4")
+    mutants = [with_line(mutants_of(checkout, MODULE, "sources"), line) for line in lines]
+    ledger = Ledger(checkout / "results.jsonl", checkout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(checkout)
+        patch.syspath_prepend(str(checkout))
+        for name in [name for name in sys.modules if name.partition(".")[0] == "sources"]:
+            patch.delitem(sys.modules, name)
+        Trial(checkout, checkout / "state", scratch, mutants, ledger, time.monotonic() + 600).without_spark()
+    entries = {mutant.becomes: ledger.get(mutant) for mutant in mutants}
+    return {line: entry.state for line, entry in entries.items() if entry}
+
+
+def test_a_trial_reports_killed_mutants_and_survivors(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A mutant is killed if a test fails, and survives otherwise."""
+    states = states_of_a_trial(checkout, tmp_path_factory.mktemp("scratch"), "")
+    assert states == {"LIMIT = 2": KILLED, "LIMIT = 4": SURVIVED}
 
 
 def test_outdated_reasons_are_reported(checkout: Path) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from asking.cli import main
 from benchmarks.generate import generate
-from execution.cli import main
 from setup.java import spark_java
 from stored.tables import Warehouse
 from tests.asking.benchmark_facts import facts_of

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import Row, SparkSession
 
 import schemas
@@ -211,6 +212,20 @@ def test_what_is_mended_is_as_it_was(three: Three) -> None:
 
 
 @pytest.mark.all_only
+def test_a_repeated_run_changes_nothing(spark: SparkSession, three: Three) -> None:
+    """All stages again in one process: no table but the verdicts has a new version, and the files stay."""
+
+    def versions() -> dict[str, int]:
+        names = sorted(path.name for path in (three.home / "tables").iterdir() if path.is_dir())
+        return {name: DeltaTable(str(three.home / "tables" / name)).version() for name in names if name != "verdicts"}
+
+    before = versions()
+    ended(spark, three.home, [cluster for name, cluster in three.clusters.items() if name != "gone"])
+    assert versions() == before
+    assert files(three.home / "out" / RUN_ID) == three.files[2]
+
+
+@pytest.mark.all_only
 def test_an_approved_plan_is_not_made_again(spark: SparkSession, three: Three) -> None:
     """The verdict names the approved manifest; after the approval the run is refused and changes nothing."""
     plan = load(Warehouse(str(three.home / "tables")), cluster_id="fine", run_id=RUN_ID)
@@ -236,7 +251,7 @@ def test_a_refused_cluster_stays_out_of_later_jobs(spark: SparkSession, three: T
     assert shown == {"fine": gone_on, "calm": gone_on, "torn": ("refused", "validate"), "vague": ("refused", "ingest")}
     tables = Warehouse(storage.warehouse)
     assert {row["cluster_id"] for row in tables.rows("instance", run_id=RUN_ID)} == {"fine", "calm"}
-    assert max(row["attempt"] for row in tables.rows("verdicts", run_id=RUN_ID)) == 3
+    assert max(row["attempt"] for row in tables.rows("verdicts", run_id=RUN_ID)) == 4
 
 
 @pytest.mark.all_only

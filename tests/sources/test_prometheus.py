@@ -224,7 +224,7 @@ def test_a_text_with_only_unusable_sizes_is_an_error() -> None:
     text = "\n".join(f'kafka_log_Log_Size_{n}{{topic="a",partition="0"}} 5' for n in range(7))
     (record,) = parse_any(text + "\n", name="x")
     assert record.payload["severity"] == "error"
-    assert "kafka_log_Log_Size_4 (1 sample) and 2 more names. " in record.payload["reason"]
+    assert "kafka_log_Log_Size_4 (1 sample) and 2 more. " in record.payload["reason"]
 
 
 @pytest.mark.parametrize(

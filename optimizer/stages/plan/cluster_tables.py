@@ -93,7 +93,7 @@ def computed(made: Callable[[Column], DataFrame], hosts: DataFrame) -> DataFrame
 
 def _has_died(error: Exception) -> bool:
     """Whether a Python process had too little memory, or the system has killed it; any other error is ours."""
-    signs = ("MemoryError", "Python worker exited unexpectedly", "ExecutorLostFailure")
+    signs = ("MemoryError", "Python worker exited unexpectedly")
     return any(sign in str(error) for sign in signs)
 
 

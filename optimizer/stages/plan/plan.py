@@ -14,6 +14,7 @@ from optimizer.settings import Settings
 from optimizer.stages.plan.alternatives_table import alternatives_table
 from optimizer.stages.plan.cluster_tables import cluster_tables
 from optimizer.stages.stage import Frames, Refusals, Run
+from optimizer.units import first_of
 from schemas.keys import PARTITION
 
 _NAMED = 5  # partitions in a message: more make a line too long to read
@@ -64,9 +65,9 @@ def _without_first_night(waves: DataFrame) -> dict[str, BallastError]:
 
 
 def _no_order_of_copies(names: Sequence[str], settings: Settings) -> AuditFailed:
-    named, rest = ", ".join(names[:_NAMED]), ", ..." if len(names) > _NAMED else ""
+    named = first_of(names, _NAMED)
     or_waves = " or set [schedule] waves = 0" if settings.schedule.waves else ""
     return AuditFailed(
-        f"no order of copies keeps every disk under its limit while old and new copies exist: {named}{rest}; "
+        f"no order of copies keeps every disk under its limit while old and new copies exist: {named}; "
         f"lower [policy] disk_headroom (now {settings.policy.disk_headroom:g}), add disks{or_waves}"
     )
