@@ -17,7 +17,16 @@ from execution.steps import Incomplete, StillMoving
 from setup.ballast_options import parser
 from stored.tables import Warehouse
 from stored.verdicts import Refused
-from tests.execution.warehouse import CLUSTER, RUN, VALID_HOURS, add_verdict, load_plan, usual_plan, write_plan
+from tests.execution.warehouse import (
+    CLUSTER,
+    DECISION_CONTENT,
+    RUN,
+    VALID_HOURS,
+    add_verdict,
+    load_plan,
+    usual_plan,
+    write_plan,
+)
 
 UNTIL = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(hours=VALID_HOURS)
 VALID = f"  valid until {UNTIL:%Y-%m-%d %H:%M} UTC\n"
@@ -209,8 +218,7 @@ def test_a_scheduler_gets_one_line_of_json(commands: Commands) -> None:
     """Verdict, manifest, approvals, validity, decision, summary and number of waves; 0 if there is nothing to do."""
     sha256 = load_plan(commands.warehouse).manifest_sha256
     commands.run("approve", "--by", "ann")
-    decision = {"title": "c: 1 B", "notes": list[str]()}
-    whole = {"run_id": RUN, "cluster_id": CLUSTER, "reason": None, "summary": "", "decision": decision}
+    whole = {"run_id": RUN, "cluster_id": CLUSTER, "reason": None, "summary": "", "decision": DECISION_CONTENT}
     planned = {**whole, "verdict": "planned", "manifest_sha256": sha256, "waves": 2, "approved_by": ["ann"]}
     validity = {"valid_until": UNTIL.isoformat(), "valid_hours": VALID_HOURS}
     assert json.loads(commands.run("show", "--json").out) == {**planned, **validity}

@@ -133,7 +133,7 @@ def documents(plan: ClusterPlan) -> list[Document]:
 
 
 # What commands and pages read of ``decision.json``.
-_DECISION = {
+DECISION_CONTENT = {
     "title": "c: 1 B",
     "notes": [],
     "verdict": {"state": "green", "headline": "c: 1 B"},
@@ -152,7 +152,7 @@ def write_plan(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", att
         for d in documents(plan)
     ]
     decision = {**key, "path": f"{CLUSTER}/{DECISION}", "kind": "decision", "wave": 0, "sha256": ""}
-    warehouse.append("documents", [*rows, {**decision, "content": json.dumps(_DECISION)}])
+    warehouse.append("documents", [*rows, {**decision, "content": json.dumps(DECISION_CONTENT)}])
     until = datetime.fromtimestamp(plan.valid_until, UTC) if plan.valid_until else None
     add_verdict(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt, until=until)
     return warehouse

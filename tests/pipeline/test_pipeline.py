@@ -101,7 +101,7 @@ def newest_query(spark: SparkSession) -> int:
 def test_a_run_makes_no_more_queries_and_commits(first: First) -> None:
     """Planning queries and committing tables cost most of a small run."""
     commits = sum(version + 1 for version in first.versions.values())
-    assert (first.queries, commits) == (336, 82)
+    assert (first.queries, commits) == (335, 82)
 
 
 @pytest.mark.all_only
@@ -171,7 +171,7 @@ def test_every_stage_of_an_old_run_runs_again(spark: SparkSession, first: First,
     assert {"reassignment.json", "rollback.json", "runbook.md", "report.html", "summary.txt"} <= set(first.files)
     assert sorted(path.name for path in run.folder.iterdir()) == ["index.html", "quality", "report.css", "sample"]
     attempts = Store(run.settings.storage.warehouse, spark).current_rows("verdicts", RUN_ID)
-    assert sorted((row.attempt, row.verdict) for row in attempts) == [(1, "planned"), (2, "planned")]
+    assert [(row.attempt, row.verdict) for row in attempts] == [(1, "planned")]
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: str(stage.name))
