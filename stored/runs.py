@@ -18,13 +18,7 @@ from optimizer.errors import StageError
 from optimizer.similar import did_you_mean
 from schemas.verdicts import NOTHING_TO_DO, PLANNED
 from stored.tables import Warehouse
-from stored.verdicts import (
-    NoManifest,
-    Refused,
-    Verdict,
-    check_planned,
-    last_verdicts,
-)
+from stored.verdicts import NoManifest, Refused, Verdict, check_planned, last_verdicts
 
 if TYPE_CHECKING:
     import pandas as pd  # its import takes longer than most commands

@@ -62,7 +62,9 @@ def evaluate(
         of_rules = [
             row
             for number, frame in enumerate(judged)
-            for row in _rows_suite(context, f"{cluster} {number}", _repeated(of_cluster, number), frame, settings)
+            for row in _rows_suite(
+                context, f"{cluster} {number}", _repeated(of_cluster, number, frame), frame, settings
+            )
         ]
         of_figures = _figures_suite(context, cluster, figures_of.loc[[cluster]], settings)
         results += [{"cluster_id": cluster, **row} for row in (*of_rules, *of_figures)]
@@ -98,10 +100,12 @@ def _own_flags(frame: Judged, number: int, names: Sequence[str]) -> DataFrame:
     return frame.rows.select("cluster_id", F.lit(number).alias("frame"), *flags)
 
 
-def _repeated(flags: pd.DataFrame, number: int) -> pd.DataFrame:
-    """A row for each judged row of a frame, as Great Expectations counts them."""
+def _repeated(flags: pd.DataFrame, number: int, frame: Judged) -> pd.DataFrame:
+    """A row for each judged row of a frame, as Great Expectations counts them, with the frame's own flags: each
+    expectation copies all columns."""
     of_frame = flags[flags["frame"] == number]
-    return of_frame.loc[of_frame.index.repeat(of_frame["rows"])]
+    own = of_frame[[f"ok_{rule.name}" for rule in frame.rules]]
+    return own.loc[own.index.repeat(of_frame["rows"])]
 
 
 def _rows_suite(
@@ -120,8 +124,7 @@ def _rows_suite(
         )
         for rule in judged.rules
     ]
-    own = flags[[f"ok_{rule.name}" for rule in judged.rules]]  # each expectation copies the frame
-    results = _validate(context.data_sources.add_pandas(f"rows of {name}"), own, expectations)
+    results = _validate(context.data_sources.add_pandas(f"rows of {name}"), flags, expectations)
     return [
         _row_result(result, judged.table, rules[result.expectation_config.meta["rule"]], settings) for result in results
     ]
