@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from asking.answer import Answer
-from asking.sections import Grid
+from asking.answer import LEAVING, OUTSIDE, Answer
+from asking.question import sets_bands
+from asking.sections import Grid, split
 from optimizer.emit.figure_table import BY_NAME, Figure
 from optimizer.planning.in_memory import Tables
 from optimizer.planning.plan_figures import Figures
-from optimizer.units import human_hours, human_percent, plural
+from optimizer.units import clause, human_hours, human_percent, plural
 
 _NONE = "-"
 _FULLEST = "fullest_disk_percent"
@@ -65,9 +66,9 @@ ROWS = (
     *map(Row, ("leader_changes", "waves", "estimated_hours", "most_hours")),
     Row(_FULLEST, is_state=True),
     Row("disk_max_over_mean", is_state=True, instead_of=_FULLEST),
-    Row("brokers_outside_bands", is_state=True),
+    Row(OUTSIDE, is_state=True),
     Row("rack_violations", is_state=True),
-    Row("replicas_on_leaving_brokers", is_state=True, hidden_at_zero=True),
+    Row(LEAVING, is_state=True, hidden_at_zero=True),
     Row("offline", is_state=True, hidden_at_zero=True),
     Row("stopped_without_loss", is_state=True, hidden_at_zero=True),
     Row("stopped_by_worst_rack", is_state=True),
@@ -106,7 +107,7 @@ def columns_of(stored: Figures, answers: Sequence[Answer]) -> list[Column]:
         *(
             Column(
                 item.question.name,
-                item.figures,
+                item.compared,
                 BOTH if item.question.changes_cluster else PLANNED,
                 "" if item.plan else "does not fit",
             )
@@ -122,6 +123,18 @@ def table(columns: Sequence[Column]) -> Grid:
         cells = [column.instead if column.instead and number == 0 else _cell(row, column) for column in columns]
         rows.append([row.figure.label, *cells])
     return Grid(["", *(column.heading for column in columns)], rows)
+
+
+def split_table(columns: Sequence[Column]) -> tuple[list[Grid], list[Grid]]:
+    """The table of the figures that differ between the plans, and the table of the others."""
+
+    def is_same(row: Sequence[str]) -> bool:
+        cells = [(cell, column.side) for cell, column in zip(row[1:], columns, strict=True) if cell != _NONE]
+        after = {cell.rpartition(_ARROW)[2] for cell, side in cells if side != NOW}
+        before = {cell.partition(_ARROW)[0] for cell, side in cells if side == NOW or _ARROW in cell}
+        return len(after) < 2 and len(before) < 2
+
+    return split(table(columns), is_same)
 
 
 def _shown(figures: Sequence[Figures]) -> Iterator[Row]:
@@ -153,6 +166,9 @@ def remarks(answers: Sequence[Answer]) -> Iterator[str]:
         if answer.shortage:
             yield f"{answer.question.name}: {answer.shortage.words()}."
         if answer.plan:
+            if sets_bands(answer.question):
+                outside = clause(round(answer.figures[OUTSIDE][1] or 0), "broker", "is", "are")
+                yield f"{answer.question.name}: {outside} outside its own bands."
             tables = answer.plan.tables
             for when, counts in (("after the plan", _stays(tables)), ("of its waves", _codes(tables["wave_findings"]))):
                 if counts:

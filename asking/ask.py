@@ -4,27 +4,105 @@ import argparse
 import json
 import shlex
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from asking.alternatives import alternatives
-from asking.answer import Answer, answer
-from asking.answer_text import OF_RUN, columns_of, remarks, table
-from asking.execute_hint import execute_hints
+from asking.answer import OUTSIDE, Answer, answer
+from asking.answer_text import OF_RUN, columns_of, remarks, split_table
+from asking.first_sentence import sentence
+from asking.grow import grow
 from asking.how_many import how_many
 from asking.noticing import figures_of_groups
 from asking.options import variant_parser
 from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of, with_racks
 from asking.retire import SHOWN, retire
-from asking.run_facts import RunFacts, last_run, read_facts, stored_answer
-from asking.sections import Document, Dots, Drawing, Section, page, text_lines
+from asking.run_facts import RunFacts, read_facts, stored_answer
+from asking.sections import Document, Dots, Drawing, Grid, Section, text_lines, write_page
+from optimizer.cluster_policy import ClusterPolicy
 from optimizer.errors import ConfigError
+from optimizer.planning import alternatives as planning
 from optimizer.planning.in_memory import records
 from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.units import plural
+from schemas.verdicts import WITH_PLAN
+from stored.runs import last_run
 from stored.tables import Warehouse
+
+_OPTIONS = {"drain_brokers": "--drain", "exclude_brokers": "--exclude-brokers", "demote_brokers": "--demote"}
+
+
+def execute_hints(facts: RunFacts, questions: Sequence[Question]) -> Iterator[str]:
+    """A line for each question that a job can plan, and one line about all others."""
+    for question in questions:
+        options = None if question.changes_cluster else job_options(facts, question)
+        if options is not None:
+            removed = [*_own_drains(facts, question), *_own_settings(facts, question)]
+            remove = f", and remove {' and '.join(removed)} of its [[clusters]] table" if removed else ""
+            yield f"{question.name}: to execute it, plan again with {options}{remove}"
+    if any(question.changes_cluster for question in questions):
+        yield "No job can plan new brokers, losses or other loads yet: an input must have them first."
+
+
+def job_options(facts: RunFacts, question: Question) -> str | None:
+    """The options that a job needs in addition to the configuration of the run; None if the question changes nothing.
+
+    A job's list replaces that of ``[policy]`` and adds to that of the cluster's own table.
+    """
+    words: list[str] = []
+    policy = facts.settings.policy
+    for name, option in _OPTIONS.items():
+        added = question.added_to.get(name, ())
+        kept = question.keep if name == "drain_brokers" else ()
+        if added or kept:
+            general = {*policy.brokers(name), *added} - {*kept}
+            words += [option, ",".join(map(str, sorted(general)))] if general else ["--set", f"policy.{name}=[]"]
+    if question.only is not None:
+        words += ["--only", question.only] if question.only else ["--set", 'policy.only=""']
+    for section, knobs in question.knobs.items():
+        words += [word for knob, value in knobs.items() for word in ("--set", f"{section}.{knob}={_toml(value)}")]
+    return shlex.join(words) if words else None
+
+
+def _own_drains(facts: RunFacts, question: Question) -> list[str]:
+    """Kept brokers that the cluster's own table drains: no option of a job removes them."""
+    [cluster] = facts.settings.clusters
+    own = sorted(set(question.keep) & set(cluster.drain_brokers))
+    return [f"{', '.join(map(str, own))} from drain_brokers"] if own else []
+
+
+def _own_settings(facts: RunFacts, question: Question) -> list[str]:
+    """Settings that the question replaces but the cluster's own table has too: a job prefers or adds those."""
+    [cluster] = facts.settings.clusters
+    replaced = {**question.knobs.get("policy", {}), **({} if question.only is None else {"only": question.only})}
+    names = [field.name for field in fields(ClusterPolicy) if field.name in replaced]
+    return [name for name in names if getattr(cluster, name)]
+
+
+def _toml(value: object) -> str:
+    """A value as TOML; JSON has the same texts and true and false."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name} = {_toml(each)}' for name, each in value.items())}}}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | str) else str(value)
+
+
+def alternatives(facts: RunFacts, moved_bytes: float | None) -> list[Question]:
+    """This plan, and the alternatives that the job stores.
+
+    Parameters
+    ----------
+    moved_bytes : float, optional
+        That the run's plan copies.
+    """
+    settings = facts.settings
+    [requests] = settings.cluster_policies().values()
+    chosen = planning.alternatives(settings.policy, requests, moved_bytes)
+    return [Question("this plan"), *(Question(name, knobs={"policy": knobs}) for name, knobs in chosen.items())]
+
 
 _LISTED = ("moves", "findings", "wave_findings")  # tables of an answer whose rows are in its JSON
 
@@ -37,30 +115,42 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     BallastError
         When the run cannot be asked, or a question cannot be answered.
     """
-    run_id = last_run(warehouse, options.cluster) if options.run_id is None else options.run_id
-    facts = read_facts(warehouse, options.cluster, run_id)
+    facts = asked_facts(options, warehouse)
     stored = stored_figures(warehouse, facts)
-    headline, answers = _answers(options, facts, stored)
-    shown = answers[: SHOWN if options.retire is not None else len(answers)]
-    document = document_of(facts, stored, shown, headline, [*_about_alternatives(options)])
+    words, answers, ranking = _answers(options, facts, stored)
+    shown = answers[: SHOWN if ranking else len(answers)]
+    document = document_of(facts, stored, shown, words, [*_about_alternatives(options)], ranking)
     if options.html:
-        Path(options.html).write_text(page(document), encoding="utf-8")
+        write_page(options.html, document)
     if options.json:
-        yield as_json(facts, stored, answers, headline)
+        yield as_json(facts, stored, answers, " ".join(words))
     else:
         yield from text_lines(document)
 
 
-def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> tuple[str, Sequence[Answer]]:
-    """A sentence that answers a question about numbers or choices, and the answers of the table."""
+def asked_facts(options: argparse.Namespace, warehouse: Warehouse) -> RunFacts:
+    """The facts of the run that a command line names; without a name, of the last one that planned the cluster."""
+    run_id, cluster_id = options.run_id, options.cluster
+    last = last_run(warehouse, cluster_id, allowed=WITH_PLAN) if run_id is None else run_id
+    return read_facts(warehouse, cluster_id, last)
+
+
+_Answers = tuple[Sequence[str], Sequence[Answer], Sequence[str | Grid]]
+
+
+def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> _Answers:
+    """A sentence that answers the question, all answers; of a choice also how far it is proven, and its ranking."""
     _check_together(options)
     if options.retire is not None:
         choice = retire(facts, question_of(options), options.retire, options.of or ())
-        return choice.words(), choice.answers
+        return (choice.words(), choice.proof()), choice.answers, choice.ranking()
+    if options.grow is not None:
+        growth = grow(facts, question_of(options), percent=options.grow, until=options.until or "")
+        return (growth.words(),), growth.answers, []
     if options.how_many_like is not None:
         limit, survive = options.disk_below, options.survive_rack
         need = how_many(facts, question_of(options), like=options.how_many_like, limit=limit, survive_rack=survive)
-        return need.words(), need.answers
+        return (need.words(),), need.answers, []
     questions = questions_of(options, facts, stored)
     say_estimate(facts, len(questions), plural(len(questions), "plan"))
     answers = []
@@ -68,7 +158,7 @@ def _answers(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> t
         if len(questions) > 1:
             say_plan(f"{number} of {len(questions)}: {question.name}")
         answers.append(answer(facts, question, anyway=options.anyway))
-    return "", answers
+    return (sentence(stored, answers),), answers, []
 
 
 def _check_together(options: argparse.Namespace) -> None:
@@ -83,9 +173,12 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError(f"--anyway: --retire and --how-many-like choose among plans that fit; {remedy}")
     if options.of and not retires:
         raise ConfigError("--of chooses the brokers for --retire N: also give it")
+    if options.until and options.grow is None:
+        raise ConfigError("--until is the last month of --grow: also give it, such as --grow 4%/month")
     several = bool(options.variant or options.variants or options.alternatives)
-    if retires + counts + several > 1:
-        raise ConfigError("--retire, --how-many-like and several variants are different questions: ask them one by one")
+    if retires + counts + several + (options.grow is not None) > 1:
+        questions = "--retire, --how-many-like, --grow and several variants"
+        raise ConfigError(f"{questions} are different questions: ask them one by one")
 
 
 def questions_of(options: argparse.Namespace, facts: RunFacts, stored: Figures) -> list[Question]:
@@ -152,25 +245,34 @@ def stored_figures(warehouse: Warehouse, facts: RunFacts) -> Figures:
 
 
 def document_of(
-    facts: RunFacts, stored: Figures, answers: Sequence[Answer], headline: str = "", notes: Sequence[str] = ()
+    facts: RunFacts,
+    stored: Figures,
+    answers: Sequence[Answer],
+    words: Sequence[str],
+    notes: Sequence[str] = (),
+    ranking: Sequence[str | Grid] = (),
 ) -> Document:
-    """What was asked, the table, findings, and how to execute an answer."""
+    """The sentence, what was asked, the figures that differ, findings, how to execute an answer, other figures."""
     questions = [item.question for item in answers]
-    head = [f"The run requests: {_requests(facts)}.", *([headline] if headline else [])]
-    # A search has chosen the questions: the first one says what else was asked.
-    for question in questions[: 1 if headline else len(questions)]:
+    title, *proof = words
+    run = f"{facts.cluster_id}: what if, from run {facts.run_id}{_captured(facts)}"
+    head = [*proof, run, f"The run requests: {_requests(facts)}."]
+    for question in questions:
         name = "Asked" if question.name == question.words() else question.name
         head.append(f"{name}: {with_racks(facts, question).words()}.")
-    title = f"{facts.cluster_id}: what if, from run {facts.run_id}{_captured(facts)}"
     drawn = [Dots(item.question.name, item.disks_before, item.disks_after) for item in answers if item.disks_after]
     caption = "Disks in percent of their capacity, a dot for each broker: before above, after below"
-    sections = [
-        Section("Plans", [table(columns_of(stored, answers))]),
-        *([Section("Disks", [Drawing(caption, drawn)])] if drawn else []),
-    ]
+    differing, same = split_table(columns_of(stored, answers))
     solved = [item.question for item in answers if item.plan]
     lines = [*remarks(answers), *notes, *_about_windows(questions), *execute_hints(facts, solved)]
-    return Document(title, head, [*sections, *([Section("Remarks", lines)] if lines else [])])
+    sections = [
+        Section("Choices, the best first", ranking),
+        Section("What differs", differing),
+        Section("Disks", [Drawing(caption, drawn)] if drawn else []),
+        Section("Remarks", lines),
+        Section("Other figures", same),
+    ]
+    return Document(title, head, [section for section in sections if section.parts])
 
 
 def _about_alternatives(options: argparse.Namespace) -> Iterator[str]:
@@ -204,6 +306,7 @@ def _requests(facts: RunFacts) -> str:
     parts += [f"at most {policy.max_moves} moves"] if policy.max_moves else []
     general = facts.settings.policy
     topics = [f"topics {', '.join(general.topics)}"] if general.topics else []
+    topics += [f"start at {general.start_at:g}"] if general.start_at else []
     topics += [f"exclude topics {', '.join(general.exclude_topics)}"] if general.exclude_topics else []
     return ", ".join([*(parts or ["balance"]), *topics])
 
@@ -233,6 +336,7 @@ def _as_dict(facts: RunFacts, item: Answer) -> dict[str, Any]:
         "name": item.question.name,
         "asked": with_racks(facts, item.question).words(),
         "shortage": vars(item.shortage) if item.shortage else None,
-        "figures": figures_as_json(item.figures),
+        "figures": figures_as_json(item.compared),
+        "outside_own_bands": item.figures[OUTSIDE][1] if item.plan else None,
         **content,
     }

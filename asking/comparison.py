@@ -12,6 +12,7 @@ from optimizer.domain import REASONS
 
 KEY = ["topic", "partition"]
 _REQUESTS = ("policy", "solver", "schedule")  # sections; storage and emit request nothing of the plan
+_LEFT_OUT = {"policy.start_at": 0.0}  # what stored settings leave out at its default
 _FACTS_OF_CLUSTER = ("id", "captured_at")  # in a cluster's entry, but no requests
 _LOADS = ("size_bytes", "in_bytes_per_s", "out_bytes_per_s")
 ADDED, REMOVED = "added", "removed"
@@ -204,7 +205,8 @@ def _requests(settings: Mapping[str, Any], cluster_id: str) -> dict[str, Any]:
         f"clusters.{cluster_id}": {key: value for key, value in entry.items() if key not in _FACTS_OF_CLUSTER}
         for entry in entries
     }
-    return {f"{section}.{key}": value for section, knobs in sections.items() for key, value in knobs.items()}
+    found = {f"{section}.{key}": value for section, knobs in sections.items() for key, value in knobs.items()}
+    return {**_LEFT_OUT, **found}
 
 
 def changes(a: pd.DataFrame, b: pd.DataFrame, key: str) -> tuple[Change, ...]:

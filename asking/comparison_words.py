@@ -27,9 +27,9 @@ from asking.comparison import (
     plain,
 )
 from asking.run_rows import RunRows
-from asking.sections import Document, Grid, Section
+from asking.sections import Document, Grid, Section, split
 from optimizer.emit.figure_table import BALANCE, COST, FIGURES
-from optimizer.units import agree, clause, human_bytes, human_count, human_rate, human_time, plural
+from optimizer.units import agree, clause, human_bytes, human_count, human_rate, human_time, listed, plural
 
 SHOWN = 10  # rows of a list that the text shows; --json has all
 _LONG = 40  # characters: of a longer list, only what differs is shown
@@ -67,17 +67,55 @@ _STATES = {
 def answer(comparison: Comparison) -> Document:
     """The comparison as sections."""
     a, b = comparison.runs
-    return Document(
-        f"{comparison.cluster_id}: what changed between runs A and B",
-        [_describe_run("A", a), _describe_run("B", b), *_warnings(a, b), *a.notes, *b.notes],
-        [
-            Section("Requests", list(_requests(comparison.requests))),
-            Section("Cluster", list(_cluster(comparison))),
-            Section("Plans", list(_plans(comparison))),
-            Section("From plan A to run B", list(_progress(comparison.progress))),
-            Section("Times of waves", list(_waves(comparison))),
-        ],
-    )
+    totals = [_totals(comparison.partitions)] if comparison.partitions else []
+    figures = [_figures(comparison.figures)] if comparison.figures is not None else []
+    (totals, same_totals), (figures, same_figures) = (_split(grids) for grids in (totals, figures))
+    sections = [
+        Section("Requests", list(_requests(comparison.requests))),
+        Section("Cluster", [*totals, *_cluster(comparison)]),
+        Section("Plans", [*figures, *_plans(comparison.plans)]),
+        Section("From plan A to run B", list(_progress(comparison.progress))),
+        Section("Times of waves", list(_waves(comparison))),
+        *([Section("The same in both runs", [*same_totals, *same_figures])] if same_totals or same_figures else []),
+    ]
+    context = f"{comparison.cluster_id}: what changed between runs A and B"
+    head = [context, _describe_run("A", a), _describe_run("B", b), *_warnings(a, b), *a.notes, *b.notes]
+    return Document(_sentence(comparison), head, sections)
+
+
+def _split(grids: Sequence[Grid]) -> tuple[list[Grid], list[Grid]]:
+    """Tables of A and B: the rows that differ, and the others."""
+    parts = [split(grid, lambda row: row[1] == row[2]) for grid in grids]
+    return [grid for differing, _ in parts for grid in differing], [grid for _, same in parts for grid in same]
+
+
+def _sentence(comparison: Comparison) -> str:
+    """What changed, and what the plans copy; "Nothing changed." only if all was compared."""
+    partitions, plans = comparison.partitions, comparison.plans
+    names = {
+        "setting": {change.name for change in comparison.requests or ()},
+        "broker": {change.name for change in comparison.brokers or ()},
+        "topic": {change.name for change in comparison.topics or ()},
+        "partition": _changed(partitions) if partitions else set[Any](),
+    }
+    counts = [plural(len(changed), noun) for noun, changed in names.items() if changed]
+    changed = [f"{listed(counts)} changed"] if counts else []
+    if plans and (plans.partitions["kind"] != SAME_LIST).any():
+        a, b = (human_bytes(plans.partitions[f"moved_bytes_{run}"].sum()) for run in "ab")
+        changed += [f"plan A copies {a}, plan B {b}" if a != b else f"the plans differ, but both copy {a}"]
+    elif counts and plans:
+        changed += ["both plans are the same"]
+    if changed:
+        text = "; ".join(changed)
+        return f"{text[0].upper()}{text[1:]}."
+    is_whole = None not in (comparison.requests, comparison.brokers, comparison.topics, partitions, plans)
+    return "Nothing changed." if is_whole else "Nothing changed in what can be compared: rows of a run are gone."
+
+
+def _changed(partitions: PartitionChanges) -> set[Any]:
+    """The partitions that differ in anything."""
+    frames = (partitions.added, partitions.removed, partitions.lists, partitions.sizes, partitions.rates)
+    return {key for frame in frames if len(frame) for key in zip(frame["topic"], frame["partition"], strict=True)}
 
 
 def _describe_run(letter: str, run: RunRows) -> str:
@@ -115,8 +153,6 @@ def _setting(change: Change) -> tuple[str, str]:
 
 def _cluster(comparison: Comparison) -> Iterator[str | Grid]:
     partitions = comparison.partitions
-    if partitions:
-        yield _totals(partitions)
     for kind, changes in (("broker", comparison.brokers), ("topic", comparison.topics)):
         yield from _changes(kind, changes)
     if partitions is None:
@@ -201,10 +237,7 @@ def _load_grid(title: str, topics: pd.DataFrame, columns: Mapping[str, tuple[str
     return Grid((title, *header), rows)
 
 
-def _plans(comparison: Comparison) -> Iterator[str | Grid]:
-    if comparison.figures is not None:
-        yield Grid(("", "A", "B"), list(_figures(comparison.figures)))
-    plans = comparison.plans
+def _plans(plans: PlanDifferences | None) -> Iterator[str | Grid]:
     if plans is None:
         yield _GONE
         return
@@ -217,8 +250,9 @@ def _plans(comparison: Comparison) -> Iterator[str | Grid]:
     yield from _differences(plans)
 
 
-def _figures(figures: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
+def _figures(figures: pd.DataFrame) -> Grid:
     """Label and both values of each figure; a figure about balance has its values before and after the plan."""
+    rows = []
     by_name = figures.set_index("figure")
     for figure in FIGURES:
         if figure.group not in (COST, BALANCE) or figure.name not in by_name.index:
@@ -228,7 +262,8 @@ def _figures(figures: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
         values = [[plain(row[f"{side}_{run}"]) for side in sides] for run in "ab"]
         if not figure.hidden_at_zero or any(value for pair in values for value in pair):
             a, b = (" -> ".join(NOTHING if v is None else figure.show(v) for v in pair) for pair in values)
-            yield figure.label, a, b
+            rows.append((figure.label, a, b))
+    return Grid(("", "A", "B"), rows)
 
 
 def _reasons(reasons: pd.DataFrame) -> Grid:

@@ -8,6 +8,7 @@ from execution.options import Parser, add_command
 from optimizer.cluster_policy import ONLY
 from optimizer.job_options import LARGEST_ID, broker_ids
 from optimizer.option_parser import OptionParser
+from optimizer.units import BYTE_UNITS
 
 COMMANDS = {
     "ask": "answer what-if questions about the plan of one cluster; changes nothing",
@@ -49,6 +50,10 @@ def add_question(command: argparse.ArgumentParser) -> None:
     cluster.add_argument("--like", type=int, metavar="ID", help="new brokers have the capacities of this broker")
     text = "racks of the new brokers, one for all or one each (default: those with the least capacity)"
     cluster.add_argument("--rack", action="extend", type=_names, default=[], metavar="RACKS", help=text)
+    text = "the broker has a disk of this size, e.g. 17=8TB; may be repeated"
+    cluster.add_argument("--disk", action="append", type=_disk, default=[], metavar="ID=BYTES", help=text)
+    text = "the broker is in this rack, e.g. 17=eu-west-1c; may be repeated"
+    cluster.add_argument("--rack-of", action="append", type=_rack_of, default=[], metavar="ID=RACK", help=text)
     text = "these brokers are dead and do not return"
     cluster.add_argument("--lose-broker", action="extend", type=broker_ids, default=[], metavar="IDS", help=text)
     text = "all brokers of these racks are dead and do not return"
@@ -61,8 +66,7 @@ def add_question(command: argparse.ArgumentParser) -> None:
 def _add_ask(commands: Any) -> None:
     text = "Answer what-if questions: plan the cluster of a finished run again, with other requests or other facts."
     ask = add_command(commands, "ask", COMMANDS["ask"], text)
-    ask.add_argument("--run-id", metavar="ID", help="the run (default: the last one that planned the cluster)")
-    _cluster(ask)
+    _run_and_cluster(ask)
     add_question(ask)
     answers = ask.add_argument_group("answers")
     text = "another question, in a column of this name; may be repeated"
@@ -72,7 +76,7 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--alternatives", action="store_true", help=text)
     text = "choose the brokers that are cheapest to empty, so many"
     answers.add_argument("--retire", type=_count, metavar="N", help=text)
-    text = "--retire: choose from these brokers, e.g. 101-106,110 (default: all that accept replicas)"
+    text = "--retire: choose from these brokers, e.g. 101-106,110 (default: all that accept replicas and have some)"
     answers.add_argument("--of", type=_ranges, metavar="IDS", help=text)
     text = "count new brokers with the capacities of this broker; needs --disk-below"
     answers.add_argument("--how-many-like", type=int, metavar="ID", help=text)
@@ -80,9 +84,31 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--disk-below", type=_share, metavar="SHARE", help=text)
     text = "--how-many-like: also after any one rack is lost and rebuilt"
     answers.add_argument("--survive-rack", action="store_true", help=text)
+    text = "when are the disks too small if everything grows so much in a month, e.g. 4%%/month"
+    answers.add_argument("--grow", type=_growth, metavar="PERCENT", help=text)
+    text = "--grow: the last month to look at, e.g. 2027-12 (default: in five years)"
+    answers.add_argument("--until", type=_month, metavar="MONTH", help=text)
     answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
     answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
     answers.add_argument("--html", metavar="FILE", help="also write a page to this file")
+
+
+_LARGEST_DISK = 10**18  # bytes
+
+
+def _disk(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,10})=(\d{1,18}(?:\.\d{1,9})?)([kMGTP]B|)", text)
+    size = int(float(match[2]) * {"": 1, **dict(BYTE_UNITS)}[match[3]]) if match else 0
+    if not match or int(match[1]) > LARGEST_ID or not 0 < size <= _LARGEST_DISK:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a broker and the size of its disk: write 17=8TB")
+    return int(match[1]), size
+
+
+def _rack_of(text: str) -> tuple[int, str]:
+    broker, _, rack = text.partition("=")
+    if not re.fullmatch(r"\d{1,10}", broker) or int(broker) > LARGEST_ID or not rack:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a broker and its rack: write 17=eu-west-1c")
+    return int(broker), rack
 
 
 def _names(text: str) -> list[str]:
@@ -114,6 +140,19 @@ def _ranges(text: str) -> list[int]:
     return [broker for first, _, last in parts for broker in range(int(first), int(last or first) + 1)]
 
 
+def _growth(text: str) -> float:
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,3})?)%(/month)?", text)
+    if not match or not 0 < float(match[1]) <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a growth in a month: write 4%/month")
+    return float(match[1])
+
+
+def _month(text: str) -> str:
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a month: write 2027-12")
+    return text
+
+
 def _share(text: str) -> float:
     try:
         share = float(text)
@@ -137,6 +176,11 @@ def _factor(text: str) -> float:
     return factor
 
 
+def _run_and_cluster(command: Parser) -> None:
+    command.add_argument("--run-id", metavar="ID", help="the run (default: the last one that planned the cluster)")
+    _cluster(command)
+
+
 def _cluster(command: Parser) -> None:
     command.add_argument("--cluster", required=True, metavar="ID", help="cluster of the plan")
 
@@ -148,8 +192,7 @@ def _add_judge(commands: Any) -> None:
         "(json=true&verbose=true). Several files are phases, judged in their order."
     )
     judge = add_command(commands, "judge", COMMANDS["judge"], text)
-    judge.add_argument("--run-id", required=True, metavar="ID", help="the run to compare with")
-    _cluster(judge)
+    _run_and_cluster(judge)
     judge.add_argument(
         "--plan", required=True, nargs="+", metavar="FILE", help="the other tool's plan: its files, or a folder"
     )

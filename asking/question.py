@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 
 from asking.run_facts import RunFacts
-from optimizer.cluster_policy import BROKER_LISTS, ClusterPolicy
+from optimizer.cluster_policy import BROKER_LISTS, DRAIN, ClusterPolicy
 from optimizer.configuration import build, merge
 from optimizer.errors import ConfigError
 from optimizer.given_knobs import knob_of_set
 from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.refusals import known_of
 from optimizer.setting_checks import check_pattern
-from optimizer.settings import Settings
+from optimizer.settings import BANDS, Settings
+from optimizer.units import human_bytes
 
 # Settings that an answer depends on; others belong to jobs.
 _SECTIONS = ("policy", "solver", "schedule", "emit")
@@ -49,6 +50,8 @@ class Question:
         Other settings, by section and knob.
     new_brokers, like, racks :
         Ids of new brokers; the broker whose capacities they get; one rack for all of them, or one each.
+    disks, racks_of : mapping
+        Disk capacity in bytes and rack by broker, other than they are.
     lost_brokers, lost_racks :
         What is dead and does not return.
     size_factor, rate_factor, topics :
@@ -63,6 +66,8 @@ class Question:
     new_brokers: tuple[int, ...] = ()
     like: int | None = None
     racks: tuple[str, ...] = ()
+    disks: Mapping[int, int] = field(default_factory=dict)
+    racks_of: Mapping[int, str] = field(default_factory=dict)
     lost_brokers: tuple[int, ...] = ()
     lost_racks: tuple[str, ...] = ()
     size_factor: float = 1.0  # as they are
@@ -72,7 +77,7 @@ class Question:
     @property
     def changes_cluster(self) -> bool:
         """Whether the cluster itself differs from that of the run."""
-        return bool(self.new_brokers or self.lost_brokers or self.lost_racks) or self.changes_load
+        return bool(self.new_brokers or self.disks or self.racks_of or self.loses) or self.changes_load
 
     @property
     def changes_nothing(self) -> bool:
@@ -98,6 +103,8 @@ class Question:
         parts += [f"{s}.{k} = {v}" for s, knobs in self.knobs.items() for k, v in knobs.items()]
         if self.new_brokers:
             parts.append(f"add {self._new_words()}")
+        parts += [f"broker {broker} has {human_bytes(size)} of disk" for broker, size in self.disks.items()]
+        parts += [f"broker {broker} is in rack {rack}" for broker, rack in self.racks_of.items()]
         parts += [f"lose broker {_listed(self.lost_brokers)}"] if self.lost_brokers else []
         parts += [f"lose rack {', '.join(self.lost_racks)}"] if self.lost_racks else []
         which = f" of {self.topics}" if self.topics else ""
@@ -155,6 +162,8 @@ def question_of(options: argparse.Namespace, name: str = "") -> Question:
         new_brokers=tuple(options.add_broker),
         like=options.like,
         racks=tuple(options.rack),
+        disks=dict(options.disk),
+        racks_of=dict(options.rack_of),
         lost_brokers=tuple(dict.fromkeys(options.lose_broker)),
         lost_racks=tuple(dict.fromkeys(options.lose_rack)),
         size_factor=sizes if sizes is not None else load if load is not None else 1.0,
@@ -207,6 +216,25 @@ def settings_for(facts: RunFacts, question: Question) -> Settings:
     return build(merge({**facts.content, "clusters": [location], "policy": policy}, question.knobs))
 
 
+def sets_bands(question: Question) -> bool:
+    """Whether the question has bands of its own."""
+    return not {*BANDS, "start_at"}.isdisjoint(question.knobs.get("policy", {}))
+
+
+def as_the_run(question: Question, only: str) -> Question:
+    """The question with the bands and ``only`` of the run: its cluster and its brokers to empty stay.
+
+    Parameters
+    ----------
+    only : str
+        Of the run. With ``drain`` the same brokers are emptied as without ``only``, but it is refused if none is.
+    """
+    policy = question.knobs.get("policy", {})
+    kept = {name: value for name, value in policy.items() if name not in (*BANDS, "start_at")}
+    knobs = {**question.knobs, "policy": kept} if sets_bands(question) else question.knobs
+    return replace(question, knobs=knobs, only="" if question.only is not None and only == DRAIN else None)
+
+
 def _plain(value: Any) -> Any:
     """The value as a TOML file would give it."""
     if isinstance(value, list | tuple):
@@ -228,14 +256,15 @@ def instance_for(facts: RunFacts, question: Question) -> tuple[Settings, pd.Data
 
 
 def facts_for(facts: RunFacts, question: Question) -> RunFacts:
-    """The facts about the cluster that the question describes. New brokers come after the loss: they are alive.
+    """The facts about the cluster that the question describes. New brokers come last: they are alive, and get the
+    capacities that the question gives the broker that they are like.
 
     Raises
     ------
     ConfigError
         When a broker or rack is unknown, or the id of a new broker is used.
     """
-    partitions, brokers = facts.partitions, facts.brokers
+    partitions, brokers = facts.partitions, _rebuilt(facts.brokers, question, facts.cluster_id)
     if question.loses:
         lost = _lost_ids(brokers, question, facts.cluster_id)
         brokers = brokers.assign(state=brokers["state"].mask(brokers["broker_id"].isin(lost), "dead"))
@@ -245,6 +274,31 @@ def facts_for(facts: RunFacts, question: Question) -> RunFacts:
     if question.changes_load:
         partitions = _scaled(partitions, question)
     return replace(facts, partitions=partitions, brokers=brokers)
+
+
+def _rebuilt(brokers: pd.DataFrame, question: Question, cluster_id: str) -> pd.DataFrame:
+    """Brokers with other disks and in other racks. Log directories keep their shares of the disk."""
+    for option, named in (("--disk", question.disks), ("--rack-of", question.racks_of)):
+        if unknown := sorted(set(named) - set(brokers["broker_id"])):
+            raise ConfigError(
+                f"{option} {_listed(unknown)}: cluster {cluster_id} has no such broker; {_known(brokers)}"
+            )
+    ids = brokers["broker_id"]
+    if question.disks:
+        before = brokers["disk_capacity_bytes"]
+        disks = ids.map(question.disks).astype("Int64").fillna(before)
+        factors = (disks / before).fillna(1.0)  # unknown before: so are the directories
+        dirs = [_grown(each, factor) for each, factor in zip(brokers["log_dirs"], factors, strict=True)]
+        brokers = brokers.assign(disk_capacity_bytes=disks, log_dirs=pd.Series(dirs, brokers.index, dtype=object))
+    racks = ids.map(question.racks_of)
+    return brokers.assign(rack=racks.where(racks.notna(), brokers["rack"])) if question.racks_of else brokers
+
+
+def _grown(dirs: Any, factor: float) -> Any:
+    """Log directories with so many times their capacities; unknown ones stay unknown."""
+    if factor == 1.0 or not np.ndim(dirs):
+        return dirs
+    return [{**d, "capacity_bytes": d["capacity_bytes"] and int(d["capacity_bytes"] * factor)} for d in dirs]
 
 
 def with_racks(facts: RunFacts, question: Question) -> Question:

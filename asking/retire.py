@@ -9,9 +9,11 @@ from math import comb
 import numpy as np
 
 from asking.answer import Answer, answer
+from asking.first_sentence import left_undone
 from asking.progress import Search, say_estimate
 from asking.question import Question, instance_for, settings_for
 from asking.run_facts import RunFacts
+from asking.sections import Grid
 from optimizer.cluster_policy import DRAIN
 from optimizer.domain import MOBILITY, Brokers, Floats
 from optimizer.errors import ConfigError
@@ -19,13 +21,15 @@ from optimizer.planning.arrays import to_brokers, to_partitions
 from optimizer.settings import Policy, Settings
 from optimizer.solve.bounds.bound import flow_bytes
 from optimizer.solve.rules.bands import Demand, bands_for, broker_loads, demand_of, replica_weights
-from optimizer.solve.rules.resources import DISK
+from optimizer.solve.rules.resources import DISK, REPLICAS
 from optimizer.units import clause, human_bytes, human_count, plural
 
 MOST_SUBSETS = 50_000  # a bound takes some 0.3 ms: more would take longer than the plans themselves
 MOST_SOLVED = 60  # plans; after so many the best one is reported without proof
 TOLERANCE = 0.001  # of the bytes: subsets that are this close to the best one count as equal
 SHOWN = 3  # columns of the table; JSON has all
+_PREFIX = "retire "  # of the name of a column
+RANKED = 12  # rows of the ranking
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Choice:
         All that were solved, the best first.
     subsets : int
         How many subsets have a bound.
+    unsolved : sequence of (bytes, brokers)
+        The other subsets in the order of their bounds.
     next_bound_bytes : int or None
         Bound of the first subset that was not solved; None if all were.
     is_proven : bool
@@ -48,6 +54,7 @@ class Choice:
 
     answers: Sequence[Answer]
     subsets: int
+    unsolved: Sequence[tuple[int, tuple[int, ...]]]
     next_bound_bytes: int | None
     is_proven: bool
     is_greedy: bool
@@ -55,21 +62,38 @@ class Choice:
     def words(self) -> str:
         """One sentence."""
         best = self.answers[0]
-        ids = ", ".join(map(str, best.question.added_to["drain_brokers"]))
+        ids = _chosen(best)
         if not best.plan:
             return f"Nothing can be emptied: the bytes of the best choice, {ids}, do not fit on the other brokers."
         if staying := best.figures["replicas_on_leaving_brokers"][1]:
             left = clause(round(staying), "replica", "stays", "stay")
             return f"Nothing can be emptied as asked: with the best choice, {ids}, {left} on brokers to empty."
-        text = f"Cheapest to empty: {ids}, {human_bytes(_bytes(best))} copied"
+        return f"Cheapest to empty: {ids}, {human_bytes(_bytes(best))} copied."
+
+    def proof(self) -> str:
+        """How far it is proven."""
         bounded, solved = f"{human_count(self.subsets)} subsets bounded", plural(len(self.answers), "plan")
         if self.is_greedy:
-            reason = "because there are too many subsets"
-            return f"{text}. Greedy: one broker after the other, {reason} ({bounded}, {solved} solved)."
+            return (
+                f"Greedy: one broker after the other, because there are too many subsets ({bounded}, {solved} solved)."
+            )
         least = f"Any choice copies at least {human_bytes(self.least_bytes)}"
         if not self.is_proven:
-            return f"{text}; stopped after {solved}, not proven. {least} ({bounded})."
-        return f"{text}. {least} (proven; {bounded}, {solved} solved)."
+            return f"The search stopped after {solved}, not proven. {least} ({bounded})."
+        return f"{least} (proven; {bounded}, {solved} solved)."
+
+    def ranking(self) -> list[str | Grid]:
+        """The choices, the best first: those that were solved, then the others by their bounds."""
+        solved = [
+            (_chosen(item), human_bytes(_bytes(item)), left_undone(item.figures))
+            if item.plan
+            else (_chosen(item), "does not fit", "")
+            for item in self.answers
+        ]
+        bounded = [(", ".join(map(str, ids)), f"at least {human_bytes(size)}", "") for size, ids in self.unsolved]
+        rows = [*solved, *bounded]
+        more = [f"And {len(rows) - RANKED:,} more."] if len(rows) > RANKED else []
+        return [Grid(("brokers", "bytes copied", "but"), rows[:RANKED], texts=(0, 2)), *more]
 
     @property
     def least_bytes(self) -> float:
@@ -86,7 +110,7 @@ def retire(facts: RunFacts, base: Question, count: int, candidates: Sequence[int
     base : Question
         Other requests and another cluster.
     candidates : sequence of int
-        Brokers to choose from; by default all that accept replicas.
+        Brokers to choose from; by default all that accept replicas and have some.
 
     Raises
     ------
@@ -101,7 +125,7 @@ def retire(facts: RunFacts, base: Question, count: int, candidates: Sequence[int
         raise ConfigError(f"--retire: with only {requests.only} no broker is emptied; use --only none or --only drain")
     bound = _Bound.of(facts, base)
     usable = [broker for broker in bound.accepting if broker not in base.keep]
-    chosen_from = [*dict.fromkeys(candidates)] or usable
+    chosen_from = [*dict.fromkeys(candidates)] or [broker for broker in usable if broker in bound.holding]
     unknown = sorted(set(chosen_from) - set(usable))
     if unknown:
         kept = " and are not kept" if base.keep else ""
@@ -131,7 +155,7 @@ def _solved(
         answers.sort(key=_rank)
         is_proven = not remaining or target.is_proven(answers[0], _next_bound(bound, remaining, answers))
     next_bound_bytes = _next_bound(bound, remaining, answers) if remaining else None
-    return Choice(answers, len(subsets), next_bound_bytes, is_proven, is_greedy=False)
+    return Choice(answers, len(subsets), remaining, next_bound_bytes, is_proven, is_greedy=False)
 
 
 def _next_bound(bound: "_Bound", remaining: Sequence[tuple[int, tuple[int, ...]]], answers: Sequence[Answer]) -> int:
@@ -159,8 +183,12 @@ def _greedy(facts: RunFacts, base: Question, bound: "_Bound", count: int, candid
 
 def _draining(base: Question, subset: Sequence[int]) -> Question:
     drained = (*base.added_to.get("drain_brokers", ()), *subset)
-    name = f"retire {', '.join(map(str, subset))}"
+    name = f"{_PREFIX}{', '.join(map(str, subset))}"
     return replace(base, name=name, added_to={**base.added_to, "drain_brokers": drained})
+
+
+def _chosen(item: Answer) -> str:
+    return item.question.name.removeprefix(_PREFIX)
 
 
 def _bytes(item: Answer) -> float:
@@ -254,6 +282,11 @@ class _Bound:
     def accepting(self) -> list[int]:
         """Ids of the brokers that accept replicas, ascending."""
         return [int(b) for b in self.brokers.ids[self.brokers.accepts_replicas]]
+
+    @property
+    def holding(self) -> set[int]:
+        """Ids of the brokers that have replicas: the others are new, and nothing is gained by emptying them."""
+        return {int(b) for b in self.brokers.ids[self.loads[:, REPLICAS] > 0]}
 
     def leaving(self, subset: Sequence[int]) -> int:
         """Bytes of free partitions on these brokers and on those that are emptied already."""

@@ -7,16 +7,16 @@ from typing import Any
 
 import pandas as pd
 
-from optimizer.configuration import build, merge
-from optimizer.errors import ConfigError, StageError
+from optimizer.configuration import build, merge, only_of
+from optimizer.domain import FindingCode
+from optimizer.errors import ConfigError
 from optimizer.planning.policy import brokers as broker_rules
 from optimizer.planning.policy import partitions as partition_rules
 from optimizer.planning.policy import topic_mosts
 from optimizer.settings import Settings
 from optimizer.shipped import defaults
 from schemas.planning import INSTANCE
-from schemas.verdicts import WITH_PLAN
-from stored.runs import StoredRun, StoredRuns
+from stored.runs import StoredRun
 from stored.tables import Warehouse
 from stored.verdicts import Refused
 
@@ -44,6 +44,8 @@ class RunFacts:
         CPU time of all shards in the run.
     consumer_groups, consumer_members : sequence of mapping
         Rows of these tables; empty if no source is about consumers.
+    has_started : bool
+        The cluster did not wait for ``start_at``; a run with ``only`` does not decide that.
     """
 
     cluster_id: str
@@ -55,28 +57,12 @@ class RunFacts:
     solve_seconds: float = 0.0
     consumer_groups: Sequence[Mapping[str, Any]] = ()
     consumer_members: Sequence[Mapping[str, Any]] = ()
+    has_started: bool = True
 
     @property
     def settings(self) -> Settings:
         """The run's settings for this cluster."""
         return build(self.content)
-
-
-def last_run(warehouse: Warehouse, cluster_id: str) -> str:
-    """The run whose plan for this cluster was stored last.
-
-    Raises
-    ------
-    StageError
-        When no run has planned the cluster.
-    """
-    stored = StoredRuns(warehouse, cluster_id=cluster_id)
-    planned = [run_id for (run_id, _), row in stored.verdicts.items() if row["verdict"] in WITH_PLAN]
-    timed = [run_id for run_id in planned if run_id in stored.verdict_times]
-    if not timed and len(planned) != 1:
-        remedy = f"./ballast show --cluster {cluster_id} lists them; name one with --run-id ID"
-        raise StageError(f"{warehouse.path} does not show which run of {cluster_id!r} planned last; {remedy}")
-    return max(timed, key=lambda run_id: (stored.verdict_times[run_id], run_id)) if timed else planned[0]
 
 
 def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
@@ -92,16 +78,18 @@ def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
     stored = StoredRun(warehouse, run_id, cluster_id).planned()
     instance, topics = stored.required_frame("instance"), stored.required_frame("topics", "topic", "configs")
     partitions = instance[list(_FACTS)].merge(topics, on="topic", how="left", validate="many_to_one")
+    content, waits = _content(stored), stored.rows("findings", "code", code=FindingCode.WAITS_TO_START.value)
     return RunFacts(
         cluster_id=cluster_id,
         run_id=run_id,
-        content=_content(stored),
+        content=content,
         partitions=partitions.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True),
         brokers=_brokers(stored),
         captured_at=next(iter(stored.captured_at), None),
         solve_seconds=float(stored.frame("shard_results", "cpu_seconds")["cpu_seconds"].sum()),
         consumer_groups=stored.rows("consumer_groups"),
         consumer_members=stored.rows("consumer_members"),
+        has_started=not waits and not only_of(content, cluster_id),
     )
 
 

@@ -9,13 +9,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from execution import claims
+from execution import journal
 from stored.runs import StoredRun
 from stored.tables import VersionGone, Warehouse
 
 # The columns that a comparison needs, by table.
 COLUMNS: Mapping[str, Sequence[str]] = {
-    "sources": ("captured_at",),
+    "sources": ("captured_at", "has_state"),
     "brokers": (
         *("broker_id", "rack", "state", "closed_cause"),
         *("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s"),
@@ -64,9 +64,9 @@ class RunRows:
 
     @property
     def captured_at(self) -> datetime | None:
-        """Time of the newest source; None without a time."""
+        """Time of the newest source with the cluster's state; None without a time."""
         sources = self.tables.get("sources")
-        newest = sources["captured_at"].max() if sources is not None else pd.NaT
+        newest = sources.loc[sources["has_state"], "captured_at"].max() if sources is not None else pd.NaT
         return None if pd.isna(newest) else newest.to_pydatetime()
 
 
@@ -84,7 +84,7 @@ def read_run(warehouse: Warehouse, run_id: str, cluster_id: str) -> RunRows:
     notes: list[str] = []
     tables = {name: _read(stored, name, columns, notes) for name, columns in COLUMNS.items()}
     solve = stored.records.get("solve")
-    seconds = claims.copy_seconds(claims.events(warehouse, **stored.key))
+    seconds = journal.copy_seconds(journal.events(warehouse, **stored.key))
     return RunRows(
         run_id,
         stored.verdict["verdict"],

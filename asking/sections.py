@@ -1,11 +1,13 @@
 """An answer to a question as sections of sentences and tables; printed as plain text or as one HTML page."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from textwrap import wrap
 
 from optimizer.emit.decision_text import WIDTH
-from optimizer.emit.pages import render
+from optimizer.emit.pages import render, text_of
+from optimizer.folders import STYLE
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,13 @@ class Grid:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     texts: Sequence[int] = (0,)
+
+
+def split(grid: Grid, is_same: Callable[[Sequence[str]], bool]) -> tuple[list[Grid], list[Grid]]:
+    """The rows that differ, and the others, each as a table; no table without rows."""
+    differing = [row for row in grid.rows if not is_same(row)]
+    same = [row for row in grid.rows if is_same(row)]
+    return [replace(grid, rows=differing)] if differing else [], [replace(grid, rows=same)] if same else []
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A title, lines directly below it, and sections."""
+    """A sentence that answers the question, lines directly below it, and sections."""
 
     title: str
     head: Sequence[str]
@@ -61,7 +70,7 @@ class Document:
 
 def text_lines(document: Document) -> Iterator[str]:
     """The answer for a terminal: sentences have at most ``WIDTH`` columns, tables as many as they need."""
-    yield document.title
+    yield from wrap(document.title, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     for line in document.head:
         yield from _paragraph(line)
     for section in document.sections:
@@ -78,8 +87,16 @@ def text_lines(document: Document) -> Iterator[str]:
 
 
 def page(document: Document) -> str:
-    """The answer as one HTML page that needs no other file."""
+    """The answer as an HTML page; it has the style sheet and links it, because some servers forbid styles in a page."""
     return render("answer.html.j2", answer=document)
+
+
+def write_page(name: str, document: Document) -> None:
+    """Write the answer as a page, and next to it the style sheet, unless there is one."""
+    path = Path(name)
+    path.write_text(page(document), encoding="utf-8")
+    if not (sheet := path.with_name(STYLE)).exists():
+        sheet.write_text(text_of(STYLE), encoding="utf-8")
 
 
 def _paragraph(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Ballast on Airflow: plans all clusters every night, asks for approval per cluster, and executes approved waves.
+"""Ballast on Airflow: plans every night, asks for approval per cluster, executes approved waves, removes old runs.
 
 Copy this file into Airflow's DAG folder and write your site into ``SITE``; docs/airflow.md describes the steps. Airflow
 needs the providers ``standard`` and ``apache-spark``. It does not need Ballast, because commands run on Ballast's host.
@@ -21,7 +21,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, BaseHook, BaseSensorOperator, Context, Param, PokeReturnValue, TaskGroup, task
+from airflow.sdk import DAG, BaseHook, BaseSensorOperator, Context, Param, PokeReturnValue, TaskGroup, TriggerRule, task
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -52,11 +52,18 @@ class Site:
     queue : str
         Airflow queue for these commands. Its worker must be one machine: the lock between two steps is a file on it.
     pool : str
-        Airflow pool with one slot: only one Spark driver at a time writes the warehouse.
+        Airflow pool with one slot: only one Spark driver at a time writes the warehouse, and none while old runs are
+        removed.
     spark_connection : str
         Airflow connection of type ``spark`` with the master.
     schedule : str or None
         When to plan; None: only by hand.
+    tidy_schedule : str or None
+        When to remove old runs; None: only by hand.
+    keep_days : int
+        Runs stay for this time: ``./ballast tidy --keep-days``.
+    by_rules : bool
+        Whether the rules of ``[approval]`` in ``config`` approve plans; they ask a person about the others.
     approvers : tuple of str
         User ids that may approve; empty: everybody who may answer Airflow's questions.
     answer_hours : float
@@ -99,6 +106,9 @@ class Site:
     pool: str = "ballast"
     spark_connection: str = "ballast_spark"
     schedule: str | None = "0 1 * * *"
+    tidy_schedule: str | None = "0 12 * * 0"
+    keep_days: int = 90
+    by_rules: bool = False
     approvers: tuple[str, ...] = ()
     answer_hours: float = 12
     wave_hours: float = 24
@@ -162,6 +172,14 @@ WAVE_PARAMS = {
     "manifest": Param(type="string", pattern=r"^[0-9a-f]{64}$", description="sha256 of the approved manifest"),
     "valid_hours": Param("24", type="string", pattern=r"^[0-9.]{1,20}$", description="hours that the plan is valid"),
 }
+# The head of the question: why the rules have not approved the plan.
+WHY_A_PERSON = """\
+You are asked because of these rules:
+{% for reason in macros.json.loads(ti.xcom_pull(task_ids='rules'))['reasons'] %}
+- {{ reason }}
+{%- endfor %}
+
+"""
 FAILED_WAVE_HELP = """\
 **If a task is red**: its log lists the problems. Running copies keep their throttles, and tasks can safely run
 again.
@@ -366,6 +384,12 @@ def report_link(cluster: str, plan_id: str) -> str:
 
 
 @task.branch
+def decide(answer_json: str) -> str:
+    """Choose the next task: the first wave if the rules have approved the plan, or else the question."""
+    return "approved" if json.loads(answer_json)["approved"] else "question"
+
+
+@task.branch
 def more(params: Mapping[str, str]) -> str:
     """Choose the next task: start the next wave, or after the last wave elect leaders."""
     return "next_wave" if int(params["wave"]) < int(params["waves"]) else "elect"
@@ -386,6 +410,14 @@ def nightly() -> DAG:
     return dag
 
 
+def tidy() -> DAG:
+    """Remove old runs and unused files."""
+    with DAG(f"{SITE.name}_tidy", schedule=SITE.tidy_schedule, **dag_arguments(max_active_runs=1)) as dag:
+        words = ("tidy", "--config", SITE.config, "--keep-days", str(SITE.keep_days))
+        CommandOperator(task_id="tidy", words=words, pool=SITE.pool)
+    return dag
+
+
 def approval(cluster: str) -> DAG:
     """Ask for approval of one plan of a cluster; after approval start its first wave."""
     arguments = dag_arguments(params=PLAN_RUN_PARAMS, is_paused_upon_creation=False)
@@ -398,7 +430,8 @@ def approval(cluster: str) -> DAG:
         question = ApprovalOperator(
             task_id="question",
             subject=f"{{{{ {facts_xcom}['title'] }}}}",
-            body=f"```text\n{{{{ {facts_xcom}['text'] }}}}\n```\n{report_link(cluster, plan_id)}"
+            body=f"{WHY_A_PERSON if SITE.by_rules else ''}"
+            f"```text\n{{{{ {facts_xcom}['text'] }}}}\n```\n{report_link(cluster, plan_id)}"
             f"Plan {plan_id}, manifest `{manifest}`",
             defaults=ApprovalOperator.REJECT,
             response_timeout=timedelta(hours=SITE.answer_hours),
@@ -409,12 +442,21 @@ def approval(cluster: str) -> DAG:
         by = "{{ ti.xcom_pull(task_ids='question')['responded_by_user']['name'] }}"
         run = ("--config", SITE.config, f"--run-id={plan_id}", "--cluster", cluster)
         age = ("--max-plan-age-hours", str(SITE.plan_age_hours)) if SITE.plan_age_hours else ()
-        words = ("approve", *run, f"--by={by}", "--manifest", manifest, *age)
-        approve = CommandOperator(task_id="approve", words=words)
+        approve_words = ("approve", *run, "--manifest", manifest, *age)
+        approve = CommandOperator(task_id="approve", words=(*approve_words, f"--by={by}"))
         from_facts = {name: f"{{{{ {facts_xcom}['{name}'] }}}}" for name in ("waves", "valid_hours")}
         waves = {"wave": "1", "manifest": manifest, **from_facts}
         first_wave = start("first_wave", wave_dag_id(cluster), f"{plan_id}__wave-001", plan=plan_id, **waves)
-        look >> plan_facts >> question >> approve >> first_wave
+        question >> approve >> first_wave
+        if SITE.by_rules:
+            rules = CommandOperator(task_id="rules", words=(*approve_words, "--by-rules", "--json"))
+            # After Reject both tasks before the first wave are skipped, so no wave starts.
+            approved = EmptyOperator(task_id="approved")
+            first_wave.trigger_rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+            look >> plan_facts >> rules >> decide(rules.output) >> [approved, question]
+            approved >> first_wave
+        else:
+            look >> plan_facts >> question
     return dag
 
 
@@ -467,4 +509,4 @@ def wave(cluster: str) -> DAG:
     return dag
 
 
-DAGS = [nightly(), *(make(cluster) for cluster in SITE.clusters for make in (approval, wave))]
+DAGS = [nightly(), tidy(), *(make(cluster) for cluster in SITE.clusters for make in (approval, wave))]

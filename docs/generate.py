@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import schemas
+from optimizer.approval_setting import NoteCode
 from schemas import Table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,10 +111,10 @@ def knobs(text: str) -> list[Knob]:
     return parsed
 
 
-def cluster_block(text: str) -> list[str]:
-    """The commented ``[[clusters]]`` example of conf/default.toml, as TOML."""
+def example(text: str, heading: str) -> list[str]:
+    """The commented example of conf/default.toml that begins with a heading, as TOML."""
     lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if "[[clusters]]" in line)
+    start = next(i for i, line in enumerate(lines) if line == f"#   {heading}")
     end = next(i for i in range(start, len(lines)) if not lines[i].startswith("#"))
     return [line.removeprefix("#").removeprefix("   ") for line in lines[start:end]]
 
@@ -139,8 +140,21 @@ def configuration_page() -> str:
         "One TOML table for each cluster of the run. Paths are relative to the file that contains them.",
         "",
         "```toml",
-        *cluster_block(text),
+        *example(text, "[[clusters]]"),
         "```",
+        "",
+        "## [approval]",
+        "",
+        "Rules of `./ballast approve --by-rules` ([execution](execution.md#approve-by-rules)). The section may be",
+        "missing. A limit that is left out limits nothing; at least one is needed, and the rules approve no plan of a",
+        "cluster without any limit. Limits are numbers from 0 to 10^18.",
+        "No plan and no `config_hash` depends on this section.",
+        "",
+        "```toml",
+        *example(text, "[approval]"),
+        "```",
+        "",
+        f"Codes of notes: {', '.join(f'`{code}`' for code in NoteCode)}.",
         "",
     ]
     section = ""

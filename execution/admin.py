@@ -9,6 +9,8 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -24,7 +26,7 @@ from execution.observed import (
     servers_of,
 )
 from execution.throttles import Setting
-from optimizer.errors import InputError
+from optimizer.errors import BallastError, InputError
 from sources import kafka_admin
 from sources.kafka_admin import RESOURCES
 
@@ -33,20 +35,49 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import TopicPartition as Partition
     from kafka.admin import ConfigResource
-    from kafka.errors import for_code
+    from kafka.errors import KafkaConnectionError, KafkaTimeoutError, NotControllerError, RequestTimedOutError, for_code
 
 MOST_RECORDS = 10_000  # of a request: the controller refuses more ("excessively large batch")
 _PREFERRED = 0  # kind of an election
+_NOT_ALLOWED = 29  # TOPIC_AUTHORIZATION_FAILED
 _NOT_THERE = 9  # REPLICA_NOT_AVAILABLE: the broker has no such replica yet, and remembers its directory
 _NOT_NEEDED = 84  # ELECTION_NOT_NEEDED: the preferred replica leads already
 _NO_REASSIGNMENT = 85  # NO_REASSIGNMENT_IN_PROGRESS: a cancelled or ended move is cancelled again
 NO_ANSWER = "the broker does not answer"
+# Errors of the client without an answer of the controller; others, such as a missing right, say what they are.
+_UNREACHED = (OSError, KafkaTimeoutError, RequestTimedOutError, NotControllerError, KafkaConnectionError)
 
 Answer = TypeVar("Answer")
 
 
+@dataclass(frozen=True)
+class Rights:
+    """Operations that the authorizer allows to the user, by their names in Kafka; all of them without an authorizer."""
+
+    cluster: frozenset[str]
+    topics: Mapping[str, frozenset[str]]
+
+
+class NoController(BallastError):
+    """Brokers answer, but the controller does not: copies go on under their throttles, and nothing can be changed."""
+
+    exit_code = 4
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(
+            "the brokers answer, but the controller does not: copies that run go on under their throttles, and nothing "
+            f"can be read about them or changed until it is back ({cause})"
+        )
+
+
 class Admin(Protocol):
     """What steps need of a cluster."""
+
+    def kafka_cluster_id(self) -> str | None:
+        """Kafka's own id of the cluster."""
+
+    def rights(self, topics: Collection[str]) -> Rights:
+        """What the user may do with the cluster and with these topics, as far as the brokers say it."""
 
     def observe(self, topics: Collection[str] | None = None) -> Observed:
         """The state of the cluster; with ``topics`` only the throttles of these topics."""
@@ -98,24 +129,63 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
     ) -> None:
         self._disconnect()
 
+    def kafka_cluster_id(self) -> str | None:
+        """See ``Admin``."""
+        found = self._patiently(lambda client: client.describe_cluster().get("cluster_id"))
+        return str(found) if found else None
+
+    def rights(self, topics: Collection[str]) -> Rights:
+        """See ``Admin``. A topic that may not be described has no rights at all."""
+
+        def ask(client: Any) -> Rights:
+            found = client.describe_topics(sorted(topics))
+            of_topics = {
+                topic["name"]: frozenset(topic.get("authorized_operations") or ())
+                for topic in found
+                if topic["error_code"] in (0, _NOT_ALLOWED)
+            }
+            return Rights(frozenset(client.describe_cluster().get("authorized_operations") or ()), of_topics)
+
+        return self._patiently(ask)
+
     def observe(self, topics: Collection[str] | None = None) -> Observed:
-        """The state of the cluster; tries again after pauses, because a dead broker is known for nine seconds.
+        """The state of the cluster.
 
         Raises
         ------
         InputError
             When no bootstrap server answers in any try.
+        NoController
+            When brokers answer, but the controller does not.
         """
+        return self._controlled(lambda: self._patiently(lambda client: read(client, topics)))
 
-        def read_now(client: Any) -> Observed:
-            return read(client, topics)
+    def _controlled(self, action: Callable[[], Answer]) -> Answer:
+        """Do something that needs the controller; raises ``NoController`` if only the brokers answer."""
+        try:
+            return action()
+        except kafka_admin.WrongPassword:
+            raise
+        except InputError as error:
+            if not isinstance(error.__context__, _UNREACHED):
+                raise
+            try:
+                self._connected().describe_cluster()
+            except kafka_admin.CLIENT_ERRORS:
+                self._disconnect()
+                raise error from None
+            raise NoController(str(error)) from None
 
+    def _patiently(self, action: Callable[[Any], Answer]) -> Answer:
+        """Do something with the client; tries again after pauses, because a dead broker is known for nine seconds."""
         for pause in PAUSE_SECONDS:
             try:
-                return self._call(read_now)
+                return self._call(action)
+            except kafka_admin.WrongPassword:
+                raise
             except InputError:
                 time.sleep(pause)
-        return self._call(read_now)
+        return self._call(action)
 
     def stored(self, brokers: Collection[int]) -> Stored:
         """See ``Admin``."""
@@ -125,6 +195,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
         usable: dict[int, int] = {}
         directories: dict[tuple[int, str], tuple[int, int]] = {}
         reporting: set[int] = set()
+        failed: set[tuple[int, str]] = set()
         for broker in sorted(brokers):
             try:
                 folders = self._any().log_dirs_of(broker)
@@ -133,6 +204,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
                 continue
             if folders:
                 reporting.add(broker)
+            failed |= {(broker, folder["log_dir"]) for folder in folders if folder["error_code"]}
             free = [folder.get("usable_bytes", -1) for folder in folders if not folder["error_code"]]
             if free and min(free) >= 0:
                 usable[broker] = sum(free)
@@ -146,7 +218,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
                     moving[key] = path, replica["partition_size"]
                 else:
                     sizes[key], paths[key] = replica["partition_size"], path
-        return Stored(sizes, usable, directories, paths, moving, frozenset(reporting))
+        return Stored(sizes, usable, directories, paths, moving, frozenset(reporting), frozenset(failed))
 
     def shown(self, broker_id: int, keys: Collection[Throttle]) -> Mapping[Throttle, str] | None:
         """See ``Admin``."""
@@ -185,7 +257,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
 
         only_broker = next(iter(request))[0] == "brokers"
         try:
-            answers = send(self._any()) if only_broker else self._call(send)
+            answers = send(self._any()) if only_broker else self._controlled(lambda: self._call(send))
         except (*kafka_admin.CLIENT_ERRORS, InputError):
             if not only_broker:
                 raise
@@ -205,7 +277,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
             def send(client: Any, wanted: Mapping[Any, Any] = wanted) -> Any:
                 return client.alter_partition_reassignments(wanted)
 
-            for partition, error in self._call(send).items():
+            for partition, error in self._controlled(partial(self._call, send)).items():
                 if error is not None and not (lists[tuple(partition)] is None and error.errno == _NO_REASSIGNMENT):
                     refused[tuple(partition)] = error.__name__
         return refused
@@ -238,7 +310,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
             def send(client: Any, wanted: Mapping[str, list[int]] = wanted) -> Any:
                 return client.elect_leaders(_PREFERRED, wanted, raise_errors=False)
 
-            for result in self._call(send).replica_election_results:
+            for result in self._controlled(partial(self._call, send)).replica_election_results:
                 for answer in result.partition_result:
                     if answer.error_code not in (0, _NOT_NEEDED):
                         reason = answer.error_message or for_code(answer.error_code).__name__
@@ -269,6 +341,8 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
             options = {**self._options, **limits, "bootstrap_servers": server}
             try:
                 self._client = self._connection.enter_context(kafka_admin.connected(options))
+            except kafka_admin.WrongPassword:
+                raise
             except InputError as error:
                 # The client's own error: its message is made once, with all servers, when no server is left.
                 raise (error.__context__ or OSError(str(error))) from None

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from execution.admin import NO_ANSWER, Admin
 from execution.observed import Observed, Replica, Stored, TopicPartition
 from execution.planned import Plan
-from execution.preflight import partition_names
+from execution.preflight import Passing, partition_names, refuse
 from execution.wave import MoveState, Wave
 from optimizer.units import clause, first_of, human_bytes, plural
-from stored.verdicts import Refused
 
 _LISTED = 5  # replicas in a message; the rest is counted
 _PLAN_AGAIN, _ANY_DIR = "plan again", "or give --any-dir: then Kafka chooses the directory"
@@ -75,8 +74,8 @@ def announce(
     refused = admin.announce(log_dirs)
     silent = {replica for replica, reason in refused.items() if is_watched and reason == NO_ANSWER}
     lines = refusals(log_dirs, {replica: reason for replica, reason in refused.items() if replica not in silent})
-    if lines and not any_dir:
-        raise Refused(*lines)
+    if not any_dir:
+        refuse(lines)
     for line in lines:
         say(f"Kafka chooses the directory: {line}")
     if log_dirs and not is_watched:
@@ -103,7 +102,8 @@ def refusals(log_dirs: Mapping[Replica, str], refused: Mapping[Replica, str], *,
     for (broker, path, reason), partitions in sorted(groups.items()):
         names = partition_names(partitions)
         remedy = _remedy(reason, can_choose=can_choose)
-        lines.append(f"broker {broker} refuses directory {path} for {names}: {in_words(reason)}; {remedy}")
+        line = f"broker {broker} refuses directory {path} for {names}: {in_words(reason)}; {remedy}"
+        lines.append(Passing(line) if reason == NO_ANSWER else line)
     return lines
 
 
@@ -165,7 +165,7 @@ def report_misplaced(plan: Plan, wave: Wave, replicas: Sequence[Misplaced]) -> l
     """The lines of ``describe_misplaced``, and the command that moves the replicas."""
     if not replicas:
         return []
-    what = f"rollback --wave {-wave.number}" if wave.is_rollback else f"run --waves {wave.number}"
+    what = f"rollback --wave {wave.number}" if wave.is_rollback else f"run --waves {wave.number}"
     command = f"./ballast {what} --run-id {plan.run_id} --cluster {plan.cluster_id} --fix-dirs"
     return [*describe_misplaced(replicas), f"{_FORGOTTEN}; to move them: {command}"]
 

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from execution import claims
+from execution import journal as events
+from execution.actions import CHECK_SECONDS, Patience
 from execution.directories import Misplaced, describe_misplaced, in_words
-from execution.inside_moves import replica_name
+from execution.moves import replica_name
 from execution.observed import Observed
 from execution.steps import Execution, StillMoving
-from execution.watch import CHECK_SECONDS, EveryMinute, Patience, Stalled
+from execution.transitions import Command
+from execution.watch import EveryMinute, Stalled
 from optimizer.errors import bullets
 from optimizer.units import clause, human_bytes, human_time, plural
 
@@ -48,8 +50,9 @@ def _fix(step: Execution, now: Observed, patience: Patience) -> list[str]:
     chosen = with_space(wrong, directories, step.disk_headroom)
     refusals = {one.replica: "its planned directory has too little space" for one in wrong if one not in chosen}
     with step.locked():
+        step.decide(Command.FIX)
         if chosen:
-            _record(step, claims.FIXING, "; ".join(describe_misplaced(chosen)))
+            step.journal.note(step.plan, events.FIXING, {"replicas": describe_misplaced(chosen)}, step.wave.id)
         refused = step.admin.announce({one.replica: one.planned for one in chosen})
     refusals |= {replica: in_words(reason) for replica, reason in refused.items()}
     stays = [
@@ -69,12 +72,9 @@ def _fix(step: Execution, now: Observed, patience: Patience) -> list[str]:
         stays += gone
         step.say(f"{plural(len(moving) - len(gone), 'replica')} moved to the planned directories")
     if chosen:
-        _record(step, claims.FIXED, f"{len(wrong) - len(stays)} moved, {len(stays)} stay")
+        result = {"moved": len(wrong) - len(stays), "stay": stays}
+        step.journal.note(step.plan, events.FIXED, result, step.wave.id)
     return stays
-
-
-def _record(step: Execution, event: str, result: str) -> None:
-    claims.record_fix(step.warehouse, step.plan, step.wave.number, event, result)
 
 
 def with_space(
@@ -119,6 +119,6 @@ def _wait(step: Execution, moving: Sequence[Misplaced], patience: Patience) -> l
         if at_seconds - since >= patience.stall_seconds:
             idle = human_time(at_seconds - since)
             raise Stalled(f"{step.name}: no progress for {idle} of replicas that move inside their brokers:{names}")
-        if lines.is_due(at_seconds):
+        if lines.take_turn(at_seconds):
             step.say(f"{step.name}: {clause(len(left), 'replica', 'moves', 'move')} inside their brokers")
         time.sleep(CHECK_SECONDS)

@@ -1,101 +1,78 @@
-"""Holds a running wave back while the cluster is worse than it was when the wave began."""
+"""Whether the cluster is worse than it was when a wave began, and how the wave has to react. Pure: it only compares."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from execution import claims, preflight
+from execution import preflight
 from execution.health import FULL, GONE, PARTITION_KINDS, Baseline, Sign, by_worst_kind, signs
-from execution.observed import Observed, Throttle, TopicPartition
-from execution.steps import Execution
-from execution.throttles import leader_elements
-from execution.wanted import SLOW, STOP, Wanted
+from execution.observed import Observed, TopicPartition
+from execution.wanted import STOP, Wanted
+from execution.wave import Wave
 from optimizer.units import agree, clause
 
 # The wave goes on when nothing was wrong for this time; twice as long each time, so that a broker that flaps does not
 # fill the journal.
 _QUIET_SECONDS, _MOST_QUIET_SECONDS = 60.0, 3600.0
-_DIRECTORY_SECONDS = 60.0  # seconds between two looks at the directories of all brokers
 
 
-@dataclass
+@dataclass(frozen=True)
 class Guard:
-    """Compares every look at the cluster with the baseline, and says how the wave has to react.
+    """What the looks at the cluster so far have shown, compared with the baseline.
 
     Brokers and partitions count when two looks in a row show the same: metadata and reassignments are two answers, and
-    a move may end in between. ``_lifted`` are the partitions that were worse since the wave is held back.
+    a move may end in between.
 
     Parameters
     ----------
-    step : Execution
     baseline : Baseline
     min_isr : mapping of topic to int
         ``min.insync.replicas`` of topics that do not have Kafka's default of 1.
+    on_pressure : str
+        What the wave does while the cluster is worse: slow, hold or stop.
+    worse : frozenset of Sign
+        What was worse at the last look.
+    kinds : frozenset of str
+        The kinds of signs that were worse since the wave went on.
+    lifted : frozenset of TopicPartition
+        The wave's partitions that were worse since the wave went on.
     """
 
-    step: Execution
     baseline: Baseline
     min_isr: Mapping[str, int]
+    on_pressure: str
+    worse: frozenset[Sign] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    lifted: frozenset[TopicPartition] = frozenset()
     _signs: frozenset[Sign] = frozenset()
-    _worse: frozenset[Sign] = frozenset()  # at the last look
     _worse_at: float | None = None
-    _full: frozenset[Sign] = frozenset()
-    _full_at: float | None = None
     _quiet_seconds: float = _QUIET_SECONDS
-    _said: set[str] = field(default_factory=set)  # kinds
-    _lifted: set[TopicPartition] = field(default_factory=set)
 
-    def look(self, now: Observed, at_seconds: float) -> None:
-        """Compare a look with the baseline; once a minute the directories of all brokers too."""
-        step = self.step
-        if step.disk_headroom and (self._full_at is None or at_seconds - self._full_at >= _DIRECTORY_SECONDS):
-            self._full_at = at_seconds
-            self._full = frozenset(step.full_directories(now))
+    def seen(self, wave: Wave, now: Observed, full: frozenset[Sign], at_seconds: float) -> "Guard":
+        """After one more look; ``full`` are the directories that are over their limit."""
         found = frozenset(signs(now, self.min_isr, brokers=self.baseline.alive))
-        self._worse = (found & self._signs | self._full) - self.baseline.signs
-        self._signs = found
-        self._lifted |= self._of_wave()
-        if self._worse or self._worse_at is None:
-            self._worse_at = at_seconds
-        kinds = {kind for kind, _, _ in self._worse}
-        if kinds - self._said:
-            self._said |= kinds
-            for line in describe_signs(self._worse):
-                step.say(f"{step.name}: {line}")
+        worse = (found & self._signs | full) - self.baseline.signs
+        partitions = {(name, number) for kind, name, number in worse if kind in PARTITION_KINDS}
+        return replace(
+            self,
+            worse=worse,
+            kinds=self.kinds | {kind for kind, _, _ in worse},
+            lifted=self.lifted | (partitions & wave.after.keys()),
+            _signs=found,
+            _worse_at=at_seconds if worse or self._worse_at is None else self._worse_at,
+        )
 
-    def reaction(self, wanted: Wanted, at_seconds: float) -> Wanted:
-        """What the wave has to do now."""
-        if self._worse:
-            because = "; ".join(describe_signs(self._worse))
-            if self.step.on_pressure == STOP:
-                return wanted if wanted.ending else replace(wanted, ending=STOP, because=because)
-            return wanted if wanted.pressure else replace(wanted, pressure=self.step.on_pressure, because=because)
+    def reaction(self, wanted: Wanted, at_seconds: float) -> tuple[Wanted, "Guard"]:
+        """What the wave has to do now, and the guard after it."""
+        if self.worse:
+            because = "; ".join(describe_signs(self.worse))
+            if self.on_pressure == STOP:
+                return (wanted if wanted.ending else replace(wanted, ending=STOP, because=because)), self
+            return (wanted if wanted.pressure else replace(wanted, pressure=self.on_pressure, because=because)), self
         if wanted.pressure and at_seconds - (self._worse_at or 0.0) >= self._quiet_seconds:
-            self._quiet_seconds = min(2 * self._quiet_seconds, _MOST_QUIET_SECONDS)
-            self._said.clear()
-            self._lifted.clear()
-            return replace(wanted, pressure="", because="")
-        return wanted
-
-    def lifted(self, wanted: Wanted) -> dict[Throttle, set[str]]:
-        """What is taken out of the lists of leaders, so that old replicas that fell out of sync catch up."""
-        if wanted.pressure != SLOW:
-            return {}
-        return leader_elements(self._lifted, self.step.wave.throttles, self.step.wave.previous_throttles)
-
-    def _of_wave(self) -> set[TopicPartition]:
-        """Partitions of the wave that are worse."""
-        some = {(name, number) for kind, name, number in self._worse if kind in PARTITION_KINDS}
-        return some & self.step.wave.after.keys()
-
-    def record(self, reaction: Wanted) -> None:
-        """Write a reaction to the journal; what operators want meanwhile stays."""
-
-        def text() -> str:
-            newest = self.step.wanted_states()[-1]
-            ending = newest.ending or reaction.ending
-            return replace(newest, pressure=reaction.pressure, because=reaction.because, ending=ending).to_json()
-
-        claims.record_wanted(self.step.warehouse, self.step.plan, self.step.wave.number, text)
+            quiet_seconds = min(2 * self._quiet_seconds, _MOST_QUIET_SECONDS)
+            calm = replace(self, kinds=frozenset(), lifted=frozenset(), _quiet_seconds=quiet_seconds)
+            return replace(wanted, pressure="", because=""), calm
+        return wanted, self
 
 
 def describe_signs(worse: frozenset[Sign]) -> list[str]:

@@ -4,14 +4,15 @@ On one host a lock file decides, and ends with the process. Nobody can know whet
 so there a person decides with ``--take-over``; the other process notices at its next change and ends.
 """
 
+import hashlib
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from execution import claims
-from execution.lock_files import path_of
+from execution.journal import ENDED, RUNNING, Journal, Row, result_of
 from execution.planned import Plan, in_words
 from optimizer import locks
 from optimizer.errors import BallastError
@@ -27,25 +28,33 @@ class Busy(BallastError):
     exit_code = 4
 
 
-def is_alive(warehouse: Warehouse, cluster_id: str) -> bool:
+def lock_file(warehouse: Warehouse, name: str) -> Path:
+    """A lock file of a cluster: in a local warehouse, or else in the temporary folder of this host."""
+    if warehouse.folder is not None:
+        return warehouse.folder / ".locks" / name
+    digest = hashlib.sha256(warehouse.path.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"ballast-{digest}-{name}"
+
+
+def is_alive(journal: Journal) -> bool:
     """Whether a process of this host executes waves of the cluster."""
-    with locks.exclusive_now(path_of(warehouse, f"run-{cluster_id}")) as is_free:
+    with locks.exclusive_now(lock_file(journal.warehouse, f"run-{journal.cluster_id}")) as is_free:
         return not is_free
 
 
-def on_other_host(warehouse: Warehouse, cluster_id: str) -> claims.Row | None:
+def on_other_host(journal: Journal) -> Row | None:
     """The row of a process on another host that executes waves of the cluster, or was killed there."""
-    last = claims.last_of_run(warehouse, cluster_id)
-    is_other = last is not None and last["event"] == claims.RUNNING and last["result"] != socket.gethostname()
-    return last if is_other else None
+    last = journal.look().process
+    is_running = last is not None and last["event"] == RUNNING
+    return last if last and is_running and result_of(last)["host"] != socket.gethostname() else None
 
 
-def check_no_other_host(warehouse: Warehouse, cluster_id: str) -> None:
+def check_no_other_host(journal: Journal) -> None:
     """Raise ``Busy`` if a process on another host may execute waves of the cluster."""
-    if row := on_other_host(warehouse, cluster_id):
-        command = claims.continuing_command(claims.events(warehouse, cluster_id=cluster_id), row)
+    if row := on_other_host(journal):
+        command = journal.look().going_on(journal.cluster_id, row["run_id"])
         raise Busy(
-            f"it is in the journal for {row['holder']}, which executes waves of cluster {cluster_id!r} since "
+            f"it is in the journal for {row['holder']}, which executes waves of cluster {journal.cluster_id!r} since "
             f"{in_words(row['happened_at'])}. If you know that this process has ended, {command} --take-over applies it"
         )
 
@@ -63,7 +72,7 @@ def _own_lock(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def in_charge(warehouse: Warehouse, plan: Plan, *, take_over: bool) -> Iterator[Callable[[], None]]:
+def in_charge(journal: Journal, plan: Plan, *, take_over: bool) -> Iterator[Callable[[], None]]:
     """Be the only process that executes waves of the cluster.
 
     Yields
@@ -76,27 +85,30 @@ def in_charge(warehouse: Warehouse, plan: Plan, *, take_over: bool) -> Iterator[
     Busy
         When another process of this host executes a wave, or one of another host may do so.
     """
-    host = socket.gethostname()
-    with _own_lock(path_of(warehouse, f"run-{plan.cluster_id}")) as is_held:
+    with _own_lock(lock_file(journal.warehouse, f"run-{plan.cluster_id}")) as is_held:
         if not is_held:
             raise Busy(f"another process of this host executes waves of cluster {plan.cluster_id!r}: nothing is done")
-        if (last := on_other_host(warehouse, plan.cluster_id)) and not take_over:
+        if (last := on_other_host(journal)) and not take_over:
             since = in_words(last["happened_at"])
             raise Busy(
                 f"{last['holder']} executes waves of cluster {plan.cluster_id!r} since {since}: nothing is done. If "
                 "you know that it has ended, give --take-over"
             )
-        own = claims.record_of_run(warehouse, plan, claims.RUNNING, host)
+        host = {"host": socket.gethostname()}
+        own = journal.note(plan, RUNNING, host)
+
+        def newest() -> Row | None:
+            return journal.look().process
 
         def check() -> None:
-            newest = claims.last_of_run(warehouse, plan.cluster_id)
-            if newest is None or newest["number"] != own:
-                who = newest["holder"] if newest else "nobody"
+            row = newest()
+            if row is None or row["number"] != own:
+                who = row["holder"] if row else "nobody"
                 raise Busy(f"{who} has taken over cluster {plan.cluster_id!r}: this process changes nothing any more")
 
         try:
             yield check
         finally:
-            newest = claims.last_of_run(warehouse, plan.cluster_id)
-            if newest and newest["number"] == own:
-                claims.record_of_run(warehouse, plan, claims.ENDED, host)
+            row = newest()
+            if row and row["number"] == own:
+                journal.note(plan, ENDED, host)

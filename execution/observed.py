@@ -1,14 +1,22 @@
-"""Reads the current state of a live cluster, as far as a wave needs it. Changes nothing."""
+"""Reads the current state of a live cluster, as far as a wave needs it. Changes nothing.
 
+Kafka has no list of moves inside brokers. Each broker reports the directory of each replica; while a replica moves, it
+also reports a future replica in the new directory.
+"""
+
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from threading import Timer
 from typing import Any
 
+from optimizer.emit.dir_move_files import BACK, FORWARD
 from optimizer.errors import InputError
+from optimizer.kafka.reassignment_json import ANY_DIR
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from optimizer.units import human_time
 from sources import kafka_admin
@@ -43,6 +51,8 @@ class Stored:
         Replicas that move inside their broker: the new directory, and what it has of the replica.
     reporting : frozenset of int
         Brokers that reported all replicas of all directories that have not failed.
+    failed : frozenset of (int, str)
+        Broker and path of each directory that has failed.
     """
 
     size_bytes: Mapping[Replica, int]
@@ -51,6 +61,7 @@ class Stored:
     log_dirs: Mapping[Replica, str] = field(default_factory=dict)
     moving: Mapping[Replica, tuple[str, int]] = field(default_factory=dict)
     reporting: frozenset[int] = frozenset()
+    failed: frozenset[tuple[int, str]] = frozenset()
 
     @cached_property
     def answered(self) -> frozenset[int]:
@@ -97,6 +108,7 @@ class Observed:
     min_isr: Mapping[str, int]
     adding: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     stored: Stored | None = None
+    kafka_cluster_id: str | None = None
 
     def exists(self, kind: str, name: str) -> bool:
         """Whether a topic exists, or a broker is alive."""
@@ -182,7 +194,9 @@ def observed(records: Iterable[Record], *, silent: frozenset[int]) -> Observed:
     for record in records:
         rows_by_kind.setdefault(record.kind, []).append(record.payload)
     partitions = {_topic_partition(row): row for row in rows_by_kind.get("partition", [])}
+    ids = [row["kafka_cluster_id"] for row in rows_by_kind.get("cluster_id", [])]
     return Observed(
+        kafka_cluster_id=ids[0] if ids else None,
         alive=frozenset(row["broker_id"] for row in rows_by_kind.get("broker", []) if not row["fenced"]),
         silent=silent,
         topic_ids={row["topic"]: row["topic_id"] for row in rows_by_kind.get("topic", [])},
@@ -214,3 +228,60 @@ def is_throttle(config: str) -> bool:
 
 def _topic_partition(row: Mapping[str, Any]) -> TopicPartition:
     return row["topic"], row["partition"]
+
+
+Move = tuple[str, str]  # directories before and after
+Moves = Mapping[Replica, Move]
+
+
+class Place(StrEnum):
+    """Where a replica is that a wave moves inside its broker."""
+
+    OLD = "old directory"
+    MOVING = "moves to the planned directory"
+    PLANNED = "planned directory"
+    RETURNING = "moves from the planned directory back to the old one"
+    OTHER = "another directory, or it moves to another one"
+    MISSING = "in no directory that the broker reports: its directory failed, or somebody removed it"
+    UNKNOWN = "unknown: the broker does not answer"
+
+
+# A cancel that comes too late starts a copy back, so both directions are the wave's.
+RUNNING = (Place.MOVING, Place.RETURNING)
+
+
+def place_of(replica: Replica, move: Move, stored: Stored | None) -> Place:
+    """Where a replica is; unknown if the directories were not read."""
+    path = stored.log_dirs.get(replica) if stored else None
+    if stored is None or path is None:
+        return Place.MISSING if stored and replica[2] in stored.reporting else Place.UNKNOWN
+    before, after = move
+    if replica in stored.moving:
+        target, _ = stored.moving[replica]
+        if target == after:
+            return Place.MOVING
+        return Place.RETURNING if (path, target) == (after, before) else Place.OTHER
+    return {after: Place.PLANNED, before: Place.OLD}.get(path, Place.OTHER)
+
+
+def moves_inside(documents: Mapping[str, str]) -> dict[Replica, Move]:
+    """The moves of a wave from its documents by file name; none if the wave moves partitions between brokers."""
+    if FORWARD not in documents:
+        return {}
+    before, after = (_named(documents[name]) for name in (BACK, FORWARD))
+    return {replica: (before[replica], path) for replica, path in after.items()}
+
+
+def moves_back(moves: Moves) -> dict[Replica, Move]:
+    """The moves that take others back."""
+    return {replica: (after, before) for replica, (before, after) in moves.items()}
+
+
+def _named(text: str) -> dict[Replica, str]:
+    """The directories that a reassignment names."""
+    return {
+        (entry["topic"], entry["partition"], broker): path
+        for entry in json.loads(text)["partitions"]
+        for broker, path in zip(entry["replicas"], entry["log_dirs"], strict=True)
+        if path != ANY_DIR
+    }

@@ -4,8 +4,10 @@ import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from textwrap import fill
+from typing import Any, NamedTuple
 
+from optimizer import VERSION
 from optimizer.option_parser import OptionParser
 from optimizer.units import listed
 
@@ -24,8 +26,10 @@ COMMANDS = {
     "verify": "compare a plan with the cluster or with a later run",
     "wave": "run one step of a wave of an approved plan",
     "report": "write the files of a run again, or a site about all runs",
+    "tidy": "remove old runs, and files that no table needs",
 }
 STEERING = ("status", "rate", "pause", "resume", "stop", "cancel")  # commands for the wave that holds a cluster
+ON_CLUSTERS = ("run", "rollback", *STEERING, "verify", "wave")  # commands that connect to a cluster
 STEPS = {
     "preflight": "check that the wave may start or continue; changes nothing",
     "throttle": "hold the cluster and set the wave's throttles",
@@ -36,20 +40,63 @@ STEPS = {
     "elect": "after the last wave between brokers: elect the first replica of every planned list; check that it leads",
     "status": "show progress, throttles and the wave that holds the cluster",
 }
+_WIDTH = 119  # columns of the exit codes in a help text
 _MOST_MINUTES = 10_000_000  # minutes, 19 years: a longer time is a mistake
 _MOST_SECONDS = 86_400  # seconds, a day: copies are never checked less often
-EPILOG = """\
-exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused: the message lists the problems, or stopped,
-4 copies still run, the wave is held back, or another process executes the plan; go on (verify), 5 copies run but do not
-get on (run), 6 done, but some partitions were skipped, or are not led by their first replica; plan again (verify)"""
+CODES = {
+    0: "done",
+    1: "failed",
+    2: "usage or configuration error",
+    3: "refused: the message lists the problems, or stopped",
+    4: "copies still run, the wave is held back, brokers are down, or another process executes the plan; "
+    "go on (verify)",
+    5: "copies run but do not get on (run)",
+    6: "done, but some partitions were skipped, or are not led by their first replica; plan again (verify)",
+}
+
+
+class _Help(NamedTuple):
+    """What the help of a command has: its group in the list of commands, an example, and its last exit codes."""
+
+    group: str
+    example: str
+    codes: Sequence[int]
+
+
+_READS, _CONNECTS, _EXECUTES = (0, 1, 2, 3), (0, 1, 2, 3, 4), (0, 1, 2, 3, 4, 5, 6)
+_PLAN = "--run-id first --cluster sample"
+_LOOK, _DECIDE, _EXECUTE, _STEER = "look", "decide", "execute", "steer"
+HELP = {
+    "tour": _Help(_LOOK, "--yes", (0, 1, 2)),
+    "show": _Help(_LOOK, "--cluster sample", _READS),
+    "compare": _Help(_LOOK, "first second --cluster sample", _READS),
+    "verify": _Help(_LOOK, _PLAN, (*_CONNECTS, 6)),
+    "report": _Help(_LOOK, "--all --to site", _READS),
+    "ask": _Help(_DECIDE, "--cluster sample --lose-rack eu-west-1b", _READS),
+    "judge": _Help(_DECIDE, "--cluster sample --plan reassignment.json", _READS),
+    "approve": _Help(_DECIDE, _PLAN, _READS),
+    "revoke": _Help(_DECIDE, _PLAN, _READS),
+    "run": _Help(_EXECUTE, f"{_PLAN} --until 06:00", _EXECUTES),
+    "wave": _Help(_EXECUTE, f"preflight {_PLAN} --wave 1", (*_CONNECTS, 6)),
+    "rollback": _Help(_EXECUTE, f"{_PLAN} --all", _EXECUTES),
+    "tidy": _Help(_EXECUTE, "--keep-days 90 --dry-run", (0, 1, 2)),
+    **{name: _Help(_STEER, f"{'x0.5 ' if name == 'rate' else ''}--cluster sample", _CONNECTS) for name in STEERING},
+}
+
+
+def exit_codes(codes: Sequence[int]) -> str:
+    """The end of a help text."""
+    listed_codes = ", ".join(f"{code} {CODES[code]}" for code in codes)
+    return fill(f"exit codes: {listed_codes}", _WIDTH, break_long_words=False)
 
 
 class Parser(OptionParser):
-    """Adds the exit codes to the help of each command, and suggests the command that has an unknown option."""
+    """Suggests the command that has an unknown option."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{"epilog": EPILOG, **kwargs})
+        super().__init__(**kwargs)
         self.commands: Mapping[str, Parser] = {}
+        self.summary = ""  # of a command
 
     def instead_of(self, name: str) -> str:
         """The end of the message about an unknown option."""
@@ -67,10 +114,18 @@ AddCommands = Callable[[Any], None]
 
 def parser_of(groups: Sequence[AddCommands]) -> Parser:
     """The parser of a command line; each group adds its commands."""
-    result = Parser(prog="ballast", description="Shows, questions, approves and executes plans. It needs no Spark.")
-    commands = result.add_subparsers(dest="command", required=True, title="commands", metavar="COMMAND")
+    result = Parser(prog="ballast", epilog=exit_codes(_EXECUTES))
+    result.add_argument("--version", action="version", version=f"ballast {VERSION}")
+    commands = result.add_subparsers(
+        dest="command", required=True, title="command", metavar="COMMAND", help="COMMAND --help describes one of them"
+    )
     for add_commands in groups:
         add_commands(commands)
+    lines = ["Shows, questions, approves and executes plans. It needs no Spark."]
+    for group in (_LOOK, _DECIDE, _EXECUTE, _STEER):
+        names = [name for name, each in HELP.items() if each.group == group and name in commands.choices]
+        lines += ["", f"{group}:", *(f"    {name:8}  {commands.choices[name].summary}" for name in names)]
+    result.description = "\n".join(lines)
     for each in (result, *commands.choices.values()):
         each.commands = commands.choices
     return result
@@ -87,13 +142,23 @@ def add_commands(commands: Any) -> None:
     _add_verify(commands)
     _add_wave(commands)
     _add_report(commands)
+    _add_tidy(commands)
 
 
 def add_command(commands: Any, name: str, summary: str, description: str) -> Parser:
-    """Add a command with the options that all commands share."""
-    command: Parser = commands.add_parser(name, help=summary, description=description)
+    """Add a command with the options that all commands about runs share."""
+    command = add_plain_command(commands, name, summary, description)
     command.add_argument("--config", metavar="FILE", help="TOML file of the job; names the warehouse and the clusters")
     command.add_argument("--warehouse", metavar="DIR", help="folder of the Delta tables (default: warehouse)")
+    return command
+
+
+def add_plain_command(commands: Any, name: str, summary: str, description: str) -> Parser:
+    """Add a command without options."""
+    example = f"example:\n  ./ballast {name} {HELP[name].example}"
+    epilog = f"{example}\n\n{exit_codes(HELP[name].codes)}"
+    command: Parser = commands.add_parser(name, description=description, epilog=epilog)
+    command.summary = summary
     return command
 
 
@@ -102,16 +167,51 @@ def _add_show(commands: Any) -> None:
         commands,
         "show",
         COMMANDS["show"],
-        "List the runs, newest first; with --run-id show plans and ended waves of that run.",
+        "List the runs, newest first; with --run-id or --cluster show plans and ended waves of one run.",
     )
-    show.add_argument("--run-id", metavar="ID", help="show this run (default: list all runs)")
-    show.add_argument("--cluster", metavar="ID", help="only this cluster; with --run-id also its summary")
+    text = "show this run (default: with --cluster its last one; else list all runs)"
+    show.add_argument("--run-id", metavar="ID", help=text)
+    show.add_argument("--cluster", metavar="ID", help="only this cluster, with its summary")
+    show.add_argument("--all", action="store_true", help="list the runs, also with --cluster")
     show.add_argument("--json", action="store_true", help="print one line of JSON: the list, or one cluster of a run")
 
 
+class _ByRules(argparse.Action):
+    """A flag that makes other options optional."""
+
+    def __init__(self, *, not_required: Sequence[argparse.Action], **kwargs: Any) -> None:
+        super().__init__(nargs=0, default=False, **kwargs)
+        self._not_required = not_required
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
+        setattr(namespace, self.dest, True)
+        for action in self._not_required:
+            action.required = False
+
+
 def _add_approve(commands: Any) -> None:
-    approve = add_command(commands, "approve", COMMANDS["approve"], "Approve the plan of one cluster.")
-    _plan_options(approve)
+    approve = add_command(
+        commands,
+        "approve",
+        COMMANDS["approve"],
+        "Approve the plan of one cluster, or with --by-rules all plans that keep the rules of [approval].",
+    )
+    approve.usage = (
+        "%(prog)s --run-id ID --cluster ID [options]\n"
+        "       %(prog)s --by-rules --config FILE [--run-id ID] [--cluster ID] [options]"
+    )
+    plan_options = _plan_options(approve)
+    approve.add_argument(
+        "--by-rules",
+        action=_ByRules,
+        not_required=plan_options,
+        help="approve by [approval] of --config the plan of --cluster, or all plans of --run-id or of the newest run; "
+        "exit with 3 if a plan does not keep the rules",
+    )
+    approve.add_argument("--dry-run", action="store_true", help="by rules: print the answer, and store nothing")
+    approve.add_argument(
+        "--json", action="store_true", help="by rules, one cluster: print one line of JSON, and end with 0"
+    )
     approve.add_argument(
         "--manifest", default="", metavar="SHA256", help="sha256 of the manifest.json that you have read"
     )
@@ -135,7 +235,7 @@ def _add_revoke(commands: Any) -> None:
 def _add_wave(commands: Any) -> None:
     wave = add_command(commands, "wave", COMMANDS["wave"], "Run one step of a wave of an approved plan.")
     steps = "\n".join(f"  {name:9}  {text}" for name, text in STEPS.items())
-    wave.epilog = f"steps, in this order (status at any time):\n{steps}\n\n{EPILOG}"
+    wave.epilog = f"steps, in this order (status at any time):\n{steps}\n\n{wave.epilog}"
     wave.add_argument("step", choices=STEPS, metavar="STEP", help="see below")
     _plan_options(wave)
     wave.add_argument("--wave", type=_number, required=True, metavar="N", help="number of the wave, from 1")
@@ -170,6 +270,9 @@ def _add_run(commands: Any) -> None:
     _cluster_options(run)
     run.add_argument(
         "--until", type=_time_of_day, metavar="HH:MM", help="start no wave that is estimated to end after this time"
+    )
+    run.add_argument(
+        "--forward", action="store_true", help="end a rollback that has begun and not ended, and execute the waves"
     )
     _watch_options(run)
     _age_option(run, "", ", unless a wave of it has ended")
@@ -231,6 +334,34 @@ def _add_report(commands: Any) -> None:
     report.add_argument("--to", required=True, metavar="DIR", help="folder to write to; it is made if missing")
 
 
+def _add_tidy(commands: Any) -> None:
+    tidy = add_command(
+        commands,
+        "tidy",
+        COMMANDS["tidy"],
+        "Remove old runs from the tables and from the output folder, then data files that no table needs. The last "
+        "three plans of each cluster, and runs that are executed, always stay. Verdicts, approvals, executions and the "
+        "figures of plans stay for years.",
+    )
+    tidy.add_argument(
+        "--keep-days",
+        type=_days,
+        required=True,
+        metavar="N",
+        help="remove runs without a verdict, an approval or a wave in this time; at least 8",
+    )
+    tidy.add_argument(
+        "--history-days",
+        type=_days,
+        default=1095,
+        metavar="N",
+        help="remove what stays of them after this time (1095); at least 31",
+    )
+    tidy.add_argument("--keep-run", action="append", default=[], metavar="ID", help="keep this run; may be repeated")
+    tidy.add_argument("--output", metavar="DIR", help="folder of the runs' outputs (default: from --config, else out)")
+    tidy.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
+
+
 def _add_steering(commands: Any) -> None:
     for name in STEERING:
         description = f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}. The wave is the one that holds the cluster."
@@ -288,6 +419,9 @@ def _connection_options(command: Parser) -> None:
         "--bootstrap-server", metavar="HOST:PORT", help="brokers of the cluster (default: from --config)"
     )
     command.add_argument("--client-config", metavar="FILE", help="client properties (default: from --config)")
+    command.add_argument(
+        "--new-cluster-id", action="store_true", help="the cluster was built again: do not compare Kafka's id of it"
+    )
 
 
 def _numbers(text: str) -> tuple[int, int]:
@@ -334,6 +468,12 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _days(text: str) -> int:
+    if not re.fullmatch(r"\d{1,5}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days: give a whole number")
+    return int(text)
+
+
 def _hours(text: str) -> float:
     try:
         hours = float(text)
@@ -350,6 +490,8 @@ def _age_option(command: Parser, steps: str, but: str) -> None:
     command.add_argument("--max-plan-age-hours", type=_hours, default=None, metavar="H", help=summary)
 
 
-def _plan_options(command: Parser) -> None:
-    command.add_argument("--run-id", required=True, metavar="ID", help="the run that made the plan")
-    command.add_argument("--cluster", required=True, metavar="ID", help="cluster of the plan")
+def _plan_options(command: Parser) -> tuple[argparse.Action, ...]:
+    return (
+        command.add_argument("--run-id", required=True, metavar="ID", help="the run that made the plan"),
+        command.add_argument("--cluster", required=True, metavar="ID", help="cluster of the plan"),
+    )

@@ -13,7 +13,7 @@ from schemas.verdicts import PLANNED
 from stored.approvals import in_force, revocation
 from stored.runs import StoredRun
 from stored.tables import Warehouse
-from stored.verdicts import Refused, check_planned
+from stored.verdicts import Refused
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,11 @@ def load(warehouse: Warehouse, *, cluster_id: str, run_id: str) -> Plan:
     StageError
         When the run is unknown, or has no such cluster.
     Refused
-        When the cluster has no plan.
+        When the cluster has no plan, or the run was removed.
     NoManifest
         When the manifest is missing or was changed after the run.
     """
-    stored = StoredRun(warehouse, run_id, cluster_id)
-    check_planned(stored.verdict, allowed=(PLANNED,))
+    stored = StoredRun(warehouse, run_id, cluster_id).planned(allowed=(PLANNED,))
     plan = Plan(cluster_id, run_id, stored.manifest, stored.verdict["manifest_sha256"], ())
     return with_approvals(warehouse, plan)
 

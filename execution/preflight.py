@@ -3,18 +3,39 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from execution.admin import Rights
 from execution.health import by_worst_kind, signs
-from execution.inside import RUNNING, Place, place_of
-from execution.observed import Observed, Stored, TopicPartition, size_of
+from execution.observed import RUNNING, Observed, Place, Stored, TopicPartition, place_of, size_of
 from execution.throttles import describe, is_foreign
 from execution.wave import MoveState, Wave
 from optimizer.kafka.throttle import LOG_DIR_RATE
 from optimizer.units import agree, clause, first_of, human_bytes
+from stored.verdicts import Refused
 
 _LISTED = 5  # names in a message; the rest is counted
 
 
-def problems(wave: Wave, now: Observed, *, earlier: Sequence[Wave], strict: bool) -> list[str]:
+class Passing(str):
+    """A problem that may pass by itself: nobody has to decide anything, the command can be run again later."""
+
+    __slots__ = ()
+
+
+class Later(Refused):
+    """The command does nothing now, only because of problems that may pass by themselves."""
+
+    exit_code = 4
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise ``Refused`` with all problems, if there are any; ``Later`` if each of them may pass by itself."""
+    if problems:
+        raise (Later if all(isinstance(each, Passing) for each in problems) else Refused)(*problems)
+
+
+def problems(
+    wave: Wave, now: Observed, *, earlier: Sequence[Wave], strict: bool, configs: str = "kafka-configs.sh"
+) -> list[str]:
     """Every problem that stops a wave, one line each; empty if the wave may start or continue.
 
     Parameters
@@ -23,13 +44,15 @@ def problems(wave: Wave, now: Observed, *, earlier: Sequence[Wave], strict: bool
         The waves before this one. They must be done, because the wave needs the disk room that they free.
     strict : bool
         Whether a partition that the plan cannot move any more stops the wave too.
+    configs : str
+        Kafka's tool for configs with the connection, for the commands in messages.
     """
     return [
         *_earlier(earlier, now),
         *(f"{line}; plan again" for line in (skips(wave, now) if strict else ())),
-        *_brokers(wave, now),
+        *map(Passing, _brokers(wave, now)),
         *_reassignments(wave, now),
-        *_throttles(wave, now),
+        *_throttles(wave, now, configs),
     ]
 
 
@@ -45,6 +68,37 @@ def at_risk(now: Observed, planned: Mapping[TopicPartition, Collection[int]]) ->
     return [
         f"{clause(len(some), 'partition', 'is', 'are')} {kind}: {partition_names(some)}" for kind, some in kinds.items()
     ]
+
+
+# What a wave needs the rights for, by Kafka's names of them. Without the first one a broker does not tell the others.
+_CLUSTER_RIGHTS = {
+    "DESCRIBE": "reassignments, log directories, and which other rights there are",
+    "DESCRIBE_CONFIGS": "rates of brokers are read",
+    "ALTER": "copies and leaders",
+    "ALTER_CONFIGS": "rates of brokers",
+}
+_TOPIC_RIGHTS = ("DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
+
+
+def missing_rights(wave: Wave, rights: Rights) -> list[str]:
+    """The rights that the wave needs and the user lacks, one line each."""
+    lines = [
+        f"the user needs {right} on the cluster ({what})"
+        for right, what in _CLUSTER_RIGHTS.items()
+        if right in _lacking(rights.cluster, _CLUSTER_RIGHTS) and (wave.throttles or right != "ALTER_CONFIGS")
+    ]
+    lists = {name for kind, name, _ in wave.throttles if kind == "topics"}
+    for right in _TOPIC_RIGHTS:
+        needed = lists if right == "ALTER_CONFIGS" else {topic for topic, _ in wave.after}
+        known = sorted(needed & rights.topics.keys())
+        if topics := [topic for topic in known if right in _lacking(rights.topics[topic], _TOPIC_RIGHTS)]:
+            lines.append(f"the user needs {right} on {agree(len(topics), 'topic', 'topics')} {first_of(topics)}")
+    return lines
+
+
+def _lacking(has: Collection[str], needed: Iterable[str]) -> list[str]:
+    """What is missing; only DESCRIBE if that is missing, because then nobody knows the rest."""
+    return [right for right in needed if right not in has] if "DESCRIBE" in has else ["DESCRIBE"]
 
 
 def without_spare(wave: Wave, now: Observed) -> list[str]:
@@ -66,8 +120,8 @@ def without_room(wave: Wave, now: Observed, stored: Stored, disk_headroom: float
     Parameters
     ----------
     disk_headroom : float
-        Share of each disk that has to stay free if replicas move inside brokers. Other copies and rollbacks may use it:
-        a wave moves replicas out of directories over their limit, so its way back goes over the limit again.
+        Share of each disk that has to stay free. Rollbacks may use it: a wave moves replicas out of directories over
+        their limit, so its way back goes over the limit again.
     """
     coming: Counter[tuple[int, str]] = Counter()
     for partition in wave.by_state(now)[MoveState.NOT_STARTED]:
@@ -80,8 +134,11 @@ def without_room(wave: Wave, now: Observed, stored: Stored, disk_headroom: float
     for replica in wave.replicas_at(now, *RUNNING):
         path, copied_bytes = stored.moving[replica]
         coming[replica[2], path] += max(0, stored.size_bytes.get(replica, 0) - copied_bytes)
-    free = {(broker, ""): usable for broker, usable in stored.usable_bytes.items()}
-    kept = disk_headroom if wave.inside and not wave.is_rollback else 0.0
+    kept = 0.0 if wave.is_rollback else disk_headroom
+    total_bytes: Counter[int] = Counter()
+    for (broker, _), (total, _) in stored.directories.items():
+        total_bytes[broker] += total
+    free = {(b, ""): max(0, usable - round(kept * total_bytes[b])) for b, usable in stored.usable_bytes.items()}
     free |= {place: max(0, usable - round(kept * total)) for place, (total, usable) in stored.directories.items()}
     return [
         f"{f'directory {path} of ' if path else ''}broker {broker} has room for {human_bytes(free[broker, path])}, but "
@@ -244,17 +301,22 @@ def _reassignments(wave: Wave, now: Observed) -> Iterator[str]:
         yield f"{are} being reassigned: {partition_names(foreign)}; {remedy}"
 
 
-def _throttles(wave: Wave, now: Observed) -> Iterator[str]:
+def _throttles(wave: Wave, now: Observed, configs: str) -> Iterator[str]:
     """Throttles that are neither the wave's own nor those that the plan found and will restore."""
-    foreign = [
-        describe(key, value)
+    foreign = {
+        key: describe(key, value)
         for key, value in sorted(now.throttles.items())
         # The rate of moves inside brokers slows no copy between brokers.
         if (key in wave.throttles or key[2] != LOG_DIR_RATE)
         and value not in wave.own_rates.get(key, ())
         and is_foreign(key, value, wanted=wave.throttles.get(key), before=wave.previous_throttles.get(key))
-    ]
+    }
     if foreign:
         were = clause(len(foreign), "throttle", "was", "were")
-        them = agree(len(foreign), "it", "them")
-        yield f"{were} set by somebody else since the snapshot: {first_of(foreign, _LISTED)}; remove {them} first"
+        kind, name, config = next(iter(foreign))
+        first = agree(len(foreign), "remove it first", "remove them first, the first one")
+        names = first_of(list(foreign.values()), _LISTED)
+        yield (
+            f"{were} set by somebody else since the snapshot: {names}; {first} with "
+            f"{configs} --alter --entity-type {kind} --entity-name {name} --delete-config {config}"
+        )

@@ -4,14 +4,52 @@ Kafka reports no lag of a replica that is being copied: ``offset_lag`` is 0 for 
 now minus the replica's size now. Sizes also fall, by retention and compaction.
 """
 
-from collections import deque
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from execution.inside import RUNNING, Place
-from execution.observed import Observed, Stored, size_of
+from execution import preflight
+from execution.observed import RUNNING, Observed, Place, Stored, size_of
 from execution.wave import MoveState, Wave
-from optimizer.units import agree, human_bytes, human_time
+from optimizer.units import agree, first_of, human_bytes, human_time, plural
+
+
+def describe_state(wave: Wave, now: Observed) -> str:
+    """Progress; while copies run, also dead brokers of these copies, and brokers with unknown throttles."""
+    by_state = wave.by_state(now)
+    counts = [f"{len(partitions)} {state}" for state, partitions in by_state.items() if partitions]
+    in_flight = by_state[MoveState.IN_FLIGHT]
+    targets = {broker for partition in in_flight for broker in wave.targets(partition)}
+    stay = {broker for partition in in_flight for broker in wave.after[partition]} - targets
+    notes = [
+        _dead(targets - now.alive, "copies wait for it", "copies wait for them"),
+        _dead(stay - now.alive, "keeps its replicas; no copy waits for it", "keep theirs; no copy waits for them"),
+    ]
+    if in_flight and (silent := wave.silent_brokers(now)):
+        notes.append(preflight.describe_silent(silent))
+    if unknown := preflight.unknown_brokers(wave, now) & now.alive:
+        notes.append(preflight.describe_unknown(unknown))
+    line = f"{plural(len(wave.after), 'partition')}, {', '.join(counts)}"
+    return "; ".join((line, *filter(None, notes)))
+
+
+def _dead(brokers: Collection[int], one: str, several: str) -> str:
+    if not brokers:
+        return ""
+    joint = ", " if one.startswith("copies") else " and "
+    are = agree(len(brokers), "is", "are")
+    return f"{preflight.broker_names(brokers)} {are} not alive{joint}{agree(len(brokers), one, several)}"
+
+
+def describe_throttles(wave: Wave, now: Observed) -> str:
+    """How many throttles are set; those of dead and silent brokers and of deleted topics are unknown."""
+    unknown = [key for key in sorted(wave.throttles) if not (now.exists(*key[:2]) and now.has_configs(*key[:2]))]
+    known = len(wave.throttles) - len(unknown)
+    rest = f"; unknown, or gone: {', '.join(' '.join(key) for key in unknown)}" if unknown else ""
+    unset = wave.unset(now)
+    missing = f"; not set: {first_of([' '.join(key) for key in unset])}" if unset else ""
+    return f"throttles set: {known - len(unset)} of {len(wave.throttles)}{missing}{rest}"
+
 
 RATE_SECONDS = 10.0  # Kafka copies in steps of 1 MiB: 4 MB/s read as 2.9 to 6.0 over 2 s, as 3.5 to 4.1 over 10 s
 STEP_BYTES = 2**20  # least answer to a fetch: a smaller change of what is left is no progress
@@ -67,14 +105,41 @@ def running_copies(wave: Wave, now: Observed, stored: Stored) -> dict[Copy, Copy
     return result
 
 
-def waiting_bytes(wave: Wave, now: Observed, stored: Stored) -> int:
-    """What the partitions that wait will copy."""
-    if wave.inside:
-        return sum(stored.size_bytes.get(replica, 0) for replica in wave.replicas_at(now, Place.OLD))
-    return sum(
-        (size_of(partition, now, stored) or 0) * len(wave.added(partition))
-        for partition in wave.by_state(now)[MoveState.NOT_STARTED]
-    )
+def waiting_bytes(wave: Wave, now: Observed, stored: Stored) -> Counter[int]:
+    """What the partitions that wait will copy, by target."""
+    result: Counter[int] = Counter()
+    for replica in wave.replicas_at(now, Place.OLD):
+        result[replica[2]] += stored.size_bytes.get(replica, 0)
+    for partition in () if wave.inside else wave.by_state(now)[MoveState.NOT_STARTED]:
+        for broker in wave.added(partition):
+            result[broker] += size_of(partition, now, stored) or 0
+    return result
+
+
+def left_seconds(
+    copies: Mapping[Copy, CopySize], waiting: Mapping[int, int], rates_bytes_per_s: Mapping[int, float]
+) -> float | None:
+    """Time left at the present rates: that of the slowest target; None if a running copy gains nothing.
+
+    A target that only waits gets the mean rate of the others.
+
+    Parameters
+    ----------
+    waiting : mapping of broker to bytes
+        What has not begun, by target.
+    rates_bytes_per_s : mapping of broker to rate
+        What each target gains.
+    """
+    left, running = Counter(dict(waiting)), set[int]()
+    for (_, _, broker), size in copies.items():
+        left[broker] += size.left_bytes
+        if size.left_bytes:
+            running.add(broker)
+    known = [rate for rate in rates_bytes_per_s.values() if rate]
+    if not known or any(not rates_bytes_per_s.get(broker) for broker in running):
+        return None
+    mean = sum(known) / len(known)
+    return max((size_bytes / (rates_bytes_per_s.get(b) or mean) for b, size_bytes in left.items()), default=0.0)
 
 
 def unknown_sizes(wave: Wave, now: Observed, stored: Stored, copies: Collection[Copy]) -> int:
@@ -98,23 +163,27 @@ def describe_unknown(copies: int) -> str:
     return f"; {agree(copies, 'size of 1 copy', f'sizes of {copies} copies')} unknown" if copies else ""
 
 
+@dataclass(frozen=True)
 class Gauge:
-    """Remembers the sizes of running copies, and tells their rate and how long nothing has got on."""
+    """The sizes of running copies at the last looks; tells their rate and how long nothing has got on.
 
-    def __init__(self) -> None:
-        self._looks: deque[tuple[float, Mapping[Copy, CopySize]]] = deque()
-        self._since: tuple[float, Mapping[Copy, CopySize]] | None = None
-        self._least_bytes = 0
+    ``_since`` is the look since when nothing has got on.
+    """
 
-    def add(self, at_seconds: float, copies: Mapping[Copy, CopySize]) -> None:
-        """Add a look at all running copies."""
+    _looks: tuple[tuple[float, Mapping[Copy, CopySize]], ...] = ()
+    _since: tuple[float, Mapping[Copy, CopySize]] | None = None
+    _least_bytes: int = 0
+
+    def seen(self, at_seconds: float, copies: Mapping[Copy, CopySize]) -> "Gauge":
+        """After one more look at all running copies."""
+        look, since, least_bytes = (at_seconds, copies), self._since, self._least_bytes
         left = sum(size.left_bytes for size in copies.values())
-        has_ended_or_begun = self._since is None or set(self._since[1]) != set(copies)
-        if has_ended_or_begun or left <= self._least_bytes - STEP_BYTES:
-            self._since, self._least_bytes = (at_seconds, copies), left
-        self._looks.append((at_seconds, copies))
-        while len(self._looks) > 2 and at_seconds - self._looks[1][0] >= RATE_SECONDS:
-            self._looks.popleft()
+        if since is None or set(since[1]) != set(copies) or left <= least_bytes - STEP_BYTES:
+            since, least_bytes = look, left
+        looks = (*self._looks, look)
+        while len(looks) > 2 and at_seconds - looks[1][0] >= RATE_SECONDS:
+            looks = looks[1:]
+        return Gauge(looks, since, least_bytes)
 
     @property
     def idle_seconds(self) -> float:
@@ -124,11 +193,17 @@ class Gauge:
     @property
     def rate_bytes_per_s(self) -> float:
         """What all running copies gain in a second; the mean of the last ten seconds."""
+        return sum(self.rates_bytes_per_s.values())
+
+    @property
+    def rates_bytes_per_s(self) -> dict[int, float]:
+        """The same for each target."""
         (first, before), (last, after) = self._looks[0], self._looks[-1]
-        gained = sum(
-            max(0, size.replica_bytes - before[copy].replica_bytes) for copy, size in after.items() if copy in before
-        )
-        return gained / (last - first) if last > first else 0.0
+        gained: Counter[int] = Counter()
+        for copy, size in after.items():
+            if copy in before:
+                gained[copy[2]] += max(0, size.replica_bytes - before[copy].replica_bytes)
+        return {broker: gain / (last - first) for broker, gain in gained.items()} if last > first else {}
 
     def last_gain_bytes(self, copy: Copy) -> int:
         """What a copy has gained since the look before the last."""
@@ -154,6 +229,8 @@ class Gauge:
             rate = max(0, growth) / seconds + size.left_bytes / _ADVISED_SECONDS
             needed[broker] = needed.get(broker, 0.0) + rate
         for broker, rate in sorted(needed.items()):
+            if round(rate) == 0:
+                continue
             yield (
                 f"broker {broker}: {human_bytes(round(rate))}/s for these copies would end them in "
                 f"{human_time(_ADVISED_SECONDS)}"

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from execution import claims, preflight
-from execution.election import elect
+from execution import journal as events
+from execution import preflight
 from execution.fix_dirs import check_dirs
-from execution.held import with_own_rates, without_held
-from execution.inside import Place
-from execution.observed import Observed, TopicPartition
+from execution.held import holding, without_held
+from execution.journal import WaveId
+from execution.moves import elect
+from execution.observed import Observed, Place, TopicPartition
 from execution.run import Limits, execute_wave, is_over, refusals, say_changes, wait_until_well
 from execution.steps import Execution, Incomplete
-from execution.watch import Patience
 from execution.wave import MoveState, Wave, rollback_of
 from optimizer.errors import bullets
 from optimizer.units import agree
@@ -50,21 +50,40 @@ def roll_back(
         As ``run_waves``.
     """
     undone = [rollback_of(waves[number - 1]) for number in sorted(chosen, reverse=True)]
-    claims.check_not_overtaken(step.warehouse, step.plan)
+    step.ledger.check_not_overtaken(step.plan)
     _check(step, waves, chosen, step.observe_settled())
-    claims.record_rollback(step.warehouse, step.plan, [-wave.number for wave in undone], by)
+    hold = step.ledger.holder
+    if hold and not (hold.is_of(step.plan) and hold.wave in {wave.id for wave in (*waves, *undone)}):
+        step.ledger.check_free(step.plan, undone[0].id)
+    numbers = [wave.number for wave in undone]
+    undone.sort(key=lambda wave: not step.ledger.hold_of(step.plan, wave.id))  # the one that holds goes on first
+    step.journal.note(step.plan, events.ROLLBACK, {"waves": numbers, "by": by})
     _end_what_runs(step, waves, accept_owed=accept_owed)
-    patience = Patience.of(limits.stall_seconds, limits.for_seconds)
+    patience = limits.patience()
     misplaced: list[str] = []
-    for wave in undone:
-        of_wave = replace(step, wave=wave, earlier=())
-        if not is_over(of_wave) and not _is_untouched(of_wave):
-            if wave is not undone[0]:
-                wait_until_well(of_wave, patience, None)
-            misplaced += execute_wave(of_wave, limits, patience, accept_owed=accept_owed)
-        elif step.fix_dirs:
-            misplaced += check_dirs(of_wave, patience)
+    before = len(step.ledger.rows)
+    try:
+        for wave in undone:
+            of_wave = step.on(wave)
+            if not is_over(of_wave) and not _is_untouched(of_wave):
+                if wave is not undone[0]:
+                    wait_until_well(of_wave, patience, None)
+                misplaced += execute_wave(of_wave, limits, patience, accept_owed=accept_owed)
+            elif step.fix_dirs:
+                misplaced += check_dirs(of_wave, patience)
+    except Refused:
+        if len(step.ledger.rows) == before:  # nothing has begun: the plan is not being taken back
+            step.journal.note(step.plan, events.TAKEN_BACK, {"waves": []})
+        raise
     _elect(replace(step, wave=undone[-1], earlier=waves), waves, undone, misplaced)
+
+
+def give_up(step: Execution, *, by: str) -> None:
+    """End a rollback of the plan that has begun: if its wave holds the cluster, that is cancelled."""
+    hold = step.ledger.holder
+    if hold and hold.is_of(step.plan) and hold.wave.is_rollback:
+        step.on(holding(step.journal, hold)).off(cancel=True, accept_owed=False)
+    step.journal.note(step.plan, events.TAKEN_BACK, {"waves": [], "by": by})
 
 
 def say_rollback(step: Execution, waves: Sequence[Wave], chosen: Sequence[int]) -> None:
@@ -75,12 +94,12 @@ def say_rollback(step: Execution, waves: Sequence[Wave], chosen: Sequence[int]) 
         if running := _running(wave, now):
             step.say(f"would cancel {preflight.partition_names(running)}")
             now = _cancelled(wave, running, now)
-    refused = _refusals(step, waves, chosen)
+    refused, is_first = _refusals(step, waves, chosen), True
     for number in sorted(chosen, reverse=True):
-        wave = with_own_rates(step.warehouse, step.plan, rollback_of(waves[number - 1]))
-        at_begin = without_held(step.warehouse, step.plan, wave.number, now)
-        if say_changes(replace(step, wave=wave, earlier=()), at_begin, refused):
-            refused = []
+        of_wave = step.on(rollback_of(waves[number - 1]))
+        at_begin = without_held(step.journal, step.plan, of_wave.wave, now)
+        if say_changes(of_wave, at_begin, refused, is_first=is_first):
+            refused, is_first = [], False
         for line in _stuck(waves[number - 1], now):
             step.say(line)
     step.say("would elect the first replica of each old list")
@@ -88,15 +107,11 @@ def say_rollback(step: Execution, waves: Sequence[Wave], chosen: Sequence[int]) 
 
 def _refusals(step: Execution, waves: Sequence[Wave], chosen: Sequence[int]) -> list[str]:
     """Why a rollback would refuse to begin; a wave of the plan that holds the cluster is cancelled first."""
-    plan, rows = step.plan, claims.events(step.warehouse, cluster_id=step.plan.cluster_id)
-    last = claims.newest(rows)
-    to_cancel = [wave.number for wave in waves if claims.is_held_for(last, plan, wave.number)]
-    going_on = [-number for number in chosen if claims.is_held_for(last, plan, -number)]
-    begins = next(iter((*to_cancel, *going_on)), -max(chosen))
-    return refusals(
-        lambda: claims.check_not_overtaken(step.warehouse, plan),
-        lambda: claims.check_free(rows, plan, begins),
-    )
+    plan, ledger = step.plan, step.ledger
+    hold = ledger.holder
+    ids = {*(wave.id for wave in waves), *(WaveId(number, is_rollback=True) for number in chosen)}
+    begins = hold.wave if hold and hold.wave in ids else WaveId(max(chosen), is_rollback=True)
+    return refusals(lambda: ledger.check_not_overtaken(plan), lambda: ledger.check_free(plan, begins))
 
 
 def _running(wave: Wave, now: Observed) -> list[TopicPartition]:
@@ -113,8 +128,10 @@ def _is_untouched(step: Execution) -> bool:
         return False
     now = step.observe_settled()
     unknown = preflight.unknown_brokers(wave, now)
-    rows = claims.events(step.warehouse, cluster_id=step.plan.cluster_id, run_id=step.plan.run_id)
-    is_started = any(abs(row["wave"]) == -wave.number and row["event"] == claims.STARTING for row in rows)
+    is_started = any(
+        abs(row["wave"]) == wave.number and row["run_id"] == step.plan.run_id and row["event"] == events.STARTING
+        for row in step.ledger.rows
+    )
     if not unknown or is_started:
         return False
     step.say(f"{step.name}: the wave was never started, nothing to do; {preflight.describe_unknown(unknown)}")
@@ -133,11 +150,9 @@ def _cancelled(wave: Wave, running: Sequence[TopicPartition], now: Observed) -> 
 
 def _end_what_runs(step: Execution, waves: Sequence[Wave], *, accept_owed: bool) -> None:
     """Cancel the wave of this plan that holds the cluster, if there is one."""
-    last = claims.last_event(step.warehouse, step.plan.cluster_id)
     for wave in waves:
-        if claims.is_held_for(last, step.plan, wave.number):
-            held = with_own_rates(step.warehouse, step.plan, wave)
-            replace(step, wave=held, earlier=()).off(cancel=True, accept_owed=accept_owed)
+        if step.ledger.hold_of(step.plan, wave.id):
+            step.on(wave).off(cancel=True, accept_owed=accept_owed)
 
 
 def _check(step: Execution, waves: Sequence[Wave], chosen: Sequence[int], now: Observed) -> None:
@@ -149,10 +164,9 @@ def _check(step: Execution, waves: Sequence[Wave], chosen: Sequence[int], now: O
         problems.append(
             f"{were} executed later: take all back with --all, or the last one first with --wave {later[-1]}"
         )
-    last = claims.last_event(step.warehouse, step.plan.cluster_id)
     for wave in waves:
         running = _running(wave, now)
-        if running and not claims.is_held_for(last, step.plan, wave.number):
+        if running and not step.ledger.hold_of(step.plan, wave.id):
             names = preflight.partition_names(running)
             problems.append(f"wave {wave.number} does not hold the cluster, but its copies run: cancel them: {names}")
     if problems:
@@ -177,20 +191,21 @@ def _stuck(wave: Wave, now: Observed) -> list[str]:
 def _elect(step: Execution, waves: Sequence[Wave], undone: Sequence[Wave], misplaced: Sequence[str]) -> None:
     """Elect the first replicas of the old lists, and name what has not gone back."""
     now = step.observe_settled()
-    rows = claims.events(step.warehouse, cluster_id=step.plan.cluster_id, run_id=step.plan.run_id)
-    executed = {row["wave"] for row in rows if row["event"] == claims.EXECUTED}
-    gone = [wave for wave in undone if wave.number in executed and not wave.inside]
+    run_id, rows = step.plan.run_id, step.ledger.rows
+    executed = {row["wave"] for row in rows if row["event"] == events.EXECUTED and row["run_id"] == run_id}
+    gone = [wave for wave in undone if wave.id.column in executed and not wave.inside]
     back = {p: wave.after[p] for wave in gone for p in wave.by_state(now)[MoveState.DONE]}
     lines: list[str] = []
     if back:
         with step.locked():
-            step.record(claims.ELECTING)
+            step.journal.note(step.plan, events.ELECTING, {}, step.wave.id)
             lines = preflight.with_reasons(elect(step.admin, back, step.observe).reasons)
-            step.record(claims.ELECTED, result="; ".join(lines) or None)
+            step.journal.note(step.plan, events.ELECTED, {"not_led": lines}, step.wave.id)
     problems = [f"not led by the first replica: {line}" for line in lines]
     for wave in undone:
-        problems += [*_stuck(waves[-wave.number - 1], now), *preflight.skips(wave, now)]
+        problems += [*_stuck(waves[wave.number - 1], now), *preflight.skips(wave, now)]
     problems += misplaced
+    step.journal.note(step.plan, events.TAKEN_BACK, {"waves": [wave.number for wave in undone], "left": problems})
     if problems:
         raise Incomplete(f"what could go back has gone back, except for:{bullets(problems)}")
     step.say("the partitions have their old replicas, and the first of each list leads")

@@ -5,27 +5,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from execution import claims, preflight
-from execution.describe import describe_state
+from execution import journal as events
+from execution import preflight
+from execution.actions import CHECK_SECONDS, Patience
+from execution.admin import NoController
 from execution.directories import announcements, describe_misplaced
 from execution.fix_dirs import check_dirs
 from execution.guard import describe_signs
 from execution.health import Baseline, signs
-from execution.held import with_own_rates, without_held
-from execution.inside_moves import describe_moves
-from execution.may_start import check_may_start
+from execution.held import predicted_seconds, without_held
+from execution.journal import WaveId
+from execution.moves import describe_moves
 from execution.observed import Observed
-from execution.planned import in_words, with_approvals
+from execution.planned import Plan, in_words, with_approvals
+from execution.progress import describe_state
+from execution.rules import frozen_by, period_of
 from execution.steps import Execution, Incomplete, Owed, StillMoving
 from execution.throttles import describe, to_set
 from execution.throttling import settable
-from execution.watch import CHECK_SECONDS, EveryMinute, Patience, Stopped, Watch
+from execution.transitions import Act, Command
+from execution.wanted import history
+from execution.watch import EveryMinute, Stopped, Watch
 from execution.wave import MoveState, Wave
 from optimizer.errors import bullets
 from optimizer.units import human_measured, human_time, plural
+from stored.runs import StoredRun
 from stored.verdicts import Refused
 
-_OWED_SECONDS = 10.0  # seconds between two tries to remove the rates of a broker that does not answer
+_WAIT_SECONDS = (
+    10.0  # between two tries to remove the rates of a broker that does not answer, or to begin after a freeze
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,11 @@ class Limits:
     stall_seconds: float
     max_hours: float | None
 
+    def patience(self) -> Patience:
+        """How long to watch, from now on."""
+        until = None if self.for_seconds is None else time.monotonic() + self.for_seconds
+        return Patience(self.stall_seconds, until)
+
 
 def run_waves(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
     """Execute waves; each only when the one before is done and its throttles are removed.
@@ -62,7 +76,7 @@ def run_waves(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
     step : Execution
         Of any wave; its other fields count.
     waves : sequence of Wave
-        All waves of the plan up to the last one that is executed.
+        All waves of the plan. One that holds the cluster goes on first, also if it is none of those to execute.
 
     Raises
     ------
@@ -76,11 +90,15 @@ def run_waves(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
     Refused
         When a wave may not start, also because somebody has revoked the approval meanwhile.
     """
-    patience = Patience.of(limits.stall_seconds, limits.for_seconds)
+    patience = limits.patience()
     baseline: Baseline | None = None
     misplaced: list[str] = []
-    for wave in waves[limits.first - 1 :]:
-        of_wave = replace(step, wave=wave, earlier=waves[: wave.number - 1])
+    hold, chosen = step.ledger.holder, waves[limits.first - 1 : limits.last]
+    held = [wave for wave in waves if hold and hold.is_of(step.plan) and hold.wave == wave.id]
+    if held and held[0].number != limits.first:
+        step.say(f"{held[0].id.name} holds the cluster, so it goes on first")
+    for wave in (*held, *chosen):
+        of_wave = step.on(wave, waves[: wave.number - 1])
         if not is_over(of_wave):
             if baseline is not None:
                 wait_until_well(of_wave, patience, baseline)
@@ -90,7 +108,8 @@ def run_waves(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
             misplaced += check_dirs(of_wave, patience)
         if wave.number == step.plan.last_between_brokers < limits.last:
             of_wave.elect_early()
-    last = replace(step, wave=waves[-1], earlier=waves[:-1])
+    waves = waves[: limits.last]
+    last = step.on(waves[-1], waves[:-1])
     if limits.last >= step.plan.last_between_brokers:
         last.elect(misplaced)
     else:
@@ -127,23 +146,29 @@ def execute_wave(step: Execution, limits: Limits, patience: Patience, *, accept_
     list of str
         A line for each replica that ``--fix-dirs`` could not move to its planned directory.
     """
-    step = replace(step, wave=with_own_rates(step.warehouse, step.plan, step.wave))
-    if not step.is_held():
-        plan = with_approvals(step.warehouse, step.plan)
-        plan.check_approved(even_if_revoked=step.wave.is_rollback)
-        if not step.wave.is_rollback:
-            check_may_start(step.warehouse, step.plan, step.wave.number, limits.max_hours)
-        _check_ends_in_time(step, limits.until)
+    step, wave = step.on(step.wave, step.earlier), step.wave
+    act = step.decide(Command.ROLLBACK if wave.is_rollback else Command.RUN)
+    if act in (Act.GO_ON, Act.CANCEL_FIRST):
+        step.ledger.check_free(step.plan, wave.id)
+    hold = step.hold
+    if hold:
+        step.say(f"{step.name} goes on")
+    if act in (Act.BEGIN, Act.TAKE_BACK):
+        _wait_until_may_begin(step, limits, patience)
         step.throttle()
         step.execute(is_watched=True)
+    elif act is Act.WATCH:
+        _go_on(step, limits, patience)
+    if act in (Act.CANCEL, Act.REMOVE):
+        _free(step, patience, accept_owed=accept_owed)
+        if act is Act.CANCEL or (hold and hold.was_cancelled):
+            raise Stopped(f"{step.name}: its cancel, which was killed, is finished")
     else:
-        step.say(f"{step.name} goes on")
-        _go_on(step, limits)
-    Watch(step, patience).to_the_end()
-    _say_times(step)
-    _free(step, patience, accept_owed=accept_owed)
+        Watch(step, patience).to_the_end()
+        _say_times(step)
+        _free(step, patience, accept_owed=accept_owed)
     misplaced = check_dirs(step, patience)
-    if step.wanted_states()[-1].is_steered:
+    if history(step.ledger.last_hold_of(step.plan, wave.id))[-1].is_steered:
         raise Stopped(f"{step.name} has ended, and somebody wants that nothing more is started")
     return misplaced
 
@@ -161,13 +186,14 @@ def _free(step: Execution, patience: Patience, *, accept_owed: bool) -> None:
     while True:
         try:
             trying.off(cancel=False, accept_owed=accept_owed)
-        except Owed:
+        except (Owed, NoController) as error:
             at_seconds = time.monotonic()
-            if lines.is_due(at_seconds):
-                step.say(f"{step.name} waits for brokers that do not answer, to remove their rates")
+            if lines.take_turn(at_seconds):
+                cause = "brokers that do not answer" if isinstance(error, Owed) else "the controller"
+                step.say(f"{step.name} waits for {cause}, to remove their rates")
             if at_seconds - begun >= patience.stall_seconds or patience.is_over(at_seconds):
                 raise
-            time.sleep(_OWED_SECONDS)
+            time.sleep(_WAIT_SECONDS)
         else:
             return
 
@@ -193,8 +219,8 @@ def wait_until_well(step: Execution, patience: Patience, baseline: Baseline | No
         if patience.is_over(at_seconds):
             raise StillMoving(f"{step.name} is not started: {lines[0]}")
         if at_seconds - begun >= patience.stall_seconds:
-            raise Refused(*lines)
-        if every_minute.is_due(at_seconds):
+            preflight.refuse([preflight.Passing(line) for line in lines])
+        if every_minute.take_turn(at_seconds):
             step.say(f"{step.name} waits: {lines[0]}")
         time.sleep(CHECK_SECONDS)
     if patience.is_over(time.monotonic()):
@@ -210,34 +236,26 @@ def _not_well(step: Execution, baseline: Baseline | None) -> list[str]:
     return lines
 
 
-def _go_on(step: Execution, limits: Limits) -> None:
+def _go_on(step: Execution, limits: Limits, patience: Patience) -> None:
     """Do what a killed process has not done before its copies ran.
 
     Copies that run go on, whatever others have changed meanwhile; the watch starts what waits.
     """
-    rows = claims.since_hold(step.warehouse, step.plan, step.wave.number)
-    events = [row["event"] for row in rows]
-    if claims.is_unfinished_cancel(rows):
-        step.off(cancel=True, accept_owed=False)
-        raise Stopped(f"{step.name}: its cancel, which was killed, is finished")
     now = step.observe_settled()
-    has_begun = claims.STARTING in events or claims.EXECUTED in events
-    if not has_begun:
-        _check_ends_in_time(step, limits.until)
-        step.throttle()
-        step.execute(is_watched=True)
-    elif step.wave.by_state(now)[MoveState.NOT_STARTED] and not step.wave.moving(now):
+    if step.wave.by_state(now)[MoveState.NOT_STARTED] and not step.wave.moving(now):
+        if not (step.hold and step.hold.is_executed):
+            _wait_until_may_begin(step, limits, patience)
         with step.changing():
             step.restore_throttles(step.wave)
         step.execute(is_watched=True)
-    elif claims.EXECUTED not in events:
-        step.record(claims.EXECUTED)
+    elif not (step.hold and step.hold.is_executed):
+        step.record(events.EXECUTED)
 
 
 def _say_times(step: Execution) -> None:
     """Say how long the copies took; nothing if partitions were skipped or the wave was cancelled before."""
-    key = (step.plan.run_id, step.plan.cluster_id, step.wave.number)
-    measured = claims.copy_seconds(claims.events(step.warehouse, cluster_id=step.plan.cluster_id)).get(key)
+    key = (step.plan.run_id, step.plan.cluster_id, step.wave.id.column)
+    measured = events.copy_seconds(step.ledger.rows).get(key)
     if measured is not None:
         predicted = human_measured(estimated_seconds(step))
         step.say(f"{step.name} is copied: {predicted} predicted, {human_measured(measured)} measured")
@@ -256,28 +274,67 @@ def _check_ends_in_time(step: Execution, until: datetime | None) -> None:
         )
 
 
+def _wait_until_may_begin(step: Execution, limits: Limits, patience: Patience) -> None:
+    """Check that a wave may begin to copy; wait while a freeze forbids it.
+
+    Raises
+    ------
+    StillMoving
+        When the time is over, or the wave would end too late.
+    Refused
+        When the wave may not begin, also because of what others have done meanwhile.
+    """
+    is_held, is_rollback, every_minute = step.is_held(), step.wave.is_rollback, EveryMinute()
+    while True:
+        plan = with_approvals(step.warehouse, step.plan)
+        if is_held:
+            step.check_still_held()
+        else:
+            plan.check_approved(even_if_revoked=is_rollback)
+            if not is_rollback:
+                step.ledger.check_may_start(step.plan, step.wave.id, limits.max_hours)
+        _check_ends_in_time(step, limits.until)
+        freeze = None if is_rollback else _freeze(step, plan)
+        if freeze is None:
+            return
+        at_seconds = time.monotonic()
+        if patience.is_over(at_seconds):
+            raise StillMoving(f"{step.name} is not started: {freeze}")
+        if every_minute.take_turn(at_seconds):
+            step.say(f"{step.name} waits: {freeze}")
+        time.sleep(_WAIT_SECONDS)
+        step.check_in_charge()
+
+
+def _freeze(step: Execution, plan: Plan) -> str | None:
+    """Why the wave may not copy now, if only rules approved the plan; None if it may."""
+    if any(not row.get("rules") for row in plan.approvals):
+        return None
+    rows = StoredRun(step.warehouse, plan.run_id, plan.cluster_id).rows("waves", "wave", "most_seconds")
+    seconds = next((row["most_seconds"] for row in rows if row["wave"] == step.wave.number), estimated_seconds(step))
+    return frozen_by(plan.approvals, period_of(datetime.now(tz=UTC), seconds))
+
+
 def estimated_seconds(step: Execution) -> float:
     """The approved estimate of a wave; 0 for a rollback, which has none."""
-    return step.plan.wave_seconds.get(step.wave.number, 0.0)
+    return predicted_seconds(step.plan, step.wave) or 0.0
 
 
 def dry_run(step: Execution, waves: Sequence[Wave], limits: Limits) -> None:
     """Say every change that the waves would make to the cluster as it is now; change nothing."""
-    warehouse, plan = step.warehouse, step.plan
-    rows = claims.events(warehouse, cluster_id=plan.cluster_id)
-    last = claims.newest(rows)
-    numbers = range(limits.first, limits.last + 1)
-    begins = next((number for number in numbers if claims.is_held_for(last, plan, number)), limits.first)
+    plan, ledger = step.plan, step.ledger
+    hold = ledger.holder
+    begins = hold.wave if hold and hold.is_of(plan) and not hold.wave.is_rollback else WaveId(limits.first)
     refused = refusals(
-        lambda: claims.check_free(rows, plan, begins),
-        lambda: check_may_start(warehouse, plan, begins, limits.max_hours),
+        lambda: ledger.check_free(plan, begins),
+        lambda: ledger.check_may_start(plan, begins, limits.max_hours),
     )
-    for wave in waves[limits.first - 1 :]:
-        own = with_own_rates(warehouse, plan, wave)
-        of_wave = replace(step, wave=own, earlier=waves[: wave.number - 1])
-        now = without_held(warehouse, plan, wave.number, of_wave.observe_settled())
-        if say_changes(of_wave, now, refused):
-            refused = []
+    is_first = True
+    for wave in waves[limits.first - 1 : limits.last]:
+        of_wave = step.on(wave, waves[: wave.number - 1])
+        now = without_held(step.journal, plan, wave, of_wave.observe_settled())
+        if say_changes(of_wave, now, refused, is_first=is_first):
+            refused, is_first = [], False
     if limits.last >= step.plan.last_between_brokers:
         step.say("would elect the first replica of each planned list")
 
@@ -293,13 +350,15 @@ def refusals(*checks: Callable[[], None]) -> list[str]:
     return lines
 
 
-def say_changes(step: Execution, now: Observed, refused: Sequence[str]) -> bool:
+def say_changes(step: Execution, now: Observed, refused: Sequence[str], *, is_first: bool) -> bool:
     """Say every change that a wave would make to the cluster in this state; returns whether there is anything to do.
 
     Parameters
     ----------
     refused : sequence of str
         Problems for which the command would not begin the wave.
+    is_first : bool
+        Whether no earlier wave has anything to do.
     """
     step.say(f"{step.name}: {describe_state(step.wave, now)}")
     step.say_skips(now)
@@ -307,8 +366,10 @@ def say_changes(step: Execution, now: Observed, refused: Sequence[str]) -> bool:
         step.say(f"would correct {line}")
     if is_over(step, now):
         return False
-    problems = preflight.problems(step.wave, now, earlier=(), strict=step.is_strict)
-    for line in (*refused, *problems, *step.at_risk(now)):
+    problems = step.problems(now, ())
+    # A later wave may need room that an earlier one frees: only the first one is compared with the disks of now.
+    room = step.without_room(now) if is_first else []
+    for line in (*refused, *problems, *step.at_risk(now), *room):
         step.say(f"problem: {line}")
     for key, (operation, value) in to_set(settable(step.wave.entries(now), now), now.throttles).items():
         step.say(f"would {operation.lower()} {describe(key, value or '')}")

@@ -2,32 +2,35 @@
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from execution import claims
-from execution.describe import describe_state, describe_throttles
 from execution.in_charge import is_alive, on_other_host
-from execution.inside import Place
-from execution.observed import Observed
+from execution.journal import Ledger, wave_id
+from execution.observed import Observed, Place
 from execution.planned import in_words
 from execution.progress import (
     Copy,
     CopySize,
     Gauge,
+    describe_state,
+    describe_throttles,
     describe_unknown,
+    left_seconds,
     running_copies,
     unknown_sizes,
     waiting_bytes,
 )
-from execution.steering import foreign
 from execution.steps import Execution
 from execution.throttles import describe, follower_elements
-from execution.wanted import Wanted, describe_wanted
-from execution.wave import MoveState
+from execution.wanted import Wanted, describe_wanted, foreign
+from execution.wave import MoveState, Wave
 from optimizer.kafka.throttle import FOLLOWER_RATE, LOG_DIR_RATE
-from optimizer.units import human_bytes, human_percent, human_rate, human_time
+from optimizer.units import human_bytes, human_percent, human_rate, human_time, plural
+from stored.runs import StoredRuns
+from stored.tables import Warehouse
+from stored.verdicts import Refused
 
 LOOK_SECONDS = 5.0  # between the two looks that tell the rate
 _SLOWEST = 5  # copies that are listed
@@ -65,6 +68,8 @@ class Status:
         What operators want: another rate, a pause, an end.
     plan_waves : list of (int, str, seconds)
         Each wave of the plan, its state, and its predicted time; null if the plan does not say.
+    left_seconds : float or None
+        Time that the slowest target still needs; None if nothing is copied, or if nobody knows how much is left.
     """
 
     cluster_id: str
@@ -87,22 +92,18 @@ class Status:
     wanted: Wanted
     throttles_bytes_per_s: Mapping[int, int]
     plan_waves: list[tuple[int, str, float | None]]
-
-    @property
-    def left_seconds(self) -> float | None:
-        """Time left at the present rate; None if nothing is copied, or if nobody knows how much is left."""
-        is_known = self.rate_bytes_per_s and not self.unknown_copies
-        return self.left_bytes / self.rate_bytes_per_s if is_known else None
+    left_seconds: float | None
 
     def to_json(self) -> str:
         """One line of JSON."""
-        return json.dumps({**asdict(self), "left_seconds": self.left_seconds})
+        return json.dumps(asdict(self))
 
     def lines(self) -> Iterator[str]:
         """For people."""
-        command = "run" if self.wave > 0 else "rollback"
-        who = self.executed_by or f"no process (./ballast {command} goes on)"
-        name = claims.wave_name(self.wave)
+        key, which = f"--run-id {self.run_id} --cluster {self.cluster_id}", f" --wave {-self.wave}"
+        command = f"./ballast run {key}" if self.wave > 0 else f"./ballast rollback {key}{which}"
+        who = self.executed_by or f"no process ({command} goes on)"
+        name = wave_id(self.wave).name
         yield f"cluster {self.cluster_id}: {name} of {self.waves} of run {self.run_id} since {self.since}"
         yield f"executed by: {who}"
         yield self.state
@@ -139,38 +140,40 @@ def status(step: Execution) -> Status:
     """Look twice, some seconds apart if copies run."""
     gauge, now = Gauge(), step.observe_settled()
     copies = running_copies(step.wave, now, stored := step.ends(now))
-    gauge.add(time.monotonic(), copies)
-    first = copies
+    gauge = gauge.seen(time.monotonic(), copies)
     if copies:
         time.sleep(LOOK_SECONDS)
         now = step.observe_settled()
         copies = running_copies(step.wave, now, stored := step.ends(now))
-        gauge.add(time.monotonic(), copies)
-    last, wanted = claims.last_event(step.warehouse, step.plan.cluster_id), step.wanted_states()[-1]
+        gauge = gauge.seen(time.monotonic(), copies)
+    hold, wanted = step.ledger.holder, step.wanted_states()[-1]
     left = sum(size.left_bytes for size in copies.values())
-    done = _done(step, now)
+    waiting, rates = waiting_bytes(step.wave, now, stored), gauge.rates_bytes_per_s
+    done = finished_copies(step.wave, now)
     ended = _ended_sizes(step, now, done)
+    unknown_copies = unknown_sizes(step.wave, now, stored, copies) + len(done) - len(ended)
     return Status(
         cluster_id=step.plan.cluster_id,
         run_id=step.plan.run_id,
-        wave=step.wave.number,
+        wave=step.wave.id.column,
         waves=len(step.plan.waves),
-        since=in_words(last["happened_at"]) if last else "",
+        since=in_words(hold.last["happened_at"]) if hold else "",
         executed_by=_executed_by(step),
         partitions={str(state): len(some) for state, some in step.wave.by_state(now).items() if some},
         copied_bytes=sum(ended.values()) + sum(size.replica_bytes for size in copies.values()),
-        left_bytes=left + waiting_bytes(step.wave, now, stored),
-        unknown_copies=unknown_sizes(step.wave, now, stored, copies) + len(done) - len(ended),
+        left_bytes=left + sum(waiting.values()),
+        unknown_copies=unknown_copies,
         rate_bytes_per_s=gauge.rate_bytes_per_s,
-        rates_bytes_per_s=_rates(first, copies),
+        rates_bytes_per_s=rates,
         slowest=_slowest(copies),
-        state=f"{claims.wave_name(step.wave.number)}: {describe_state(step.wave, now)}",
+        state=f"{step.wave.id.name}: {describe_state(step.wave, now)}",
         throttles=describe_throttles(step.wave.without(follower_elements(done)), now),
         foreign=_foreign(step, now),
         held_back=wanted.because,
         wanted=wanted,
         throttles_bytes_per_s=_limits(step, now),
         plan_waves=_plan_waves(step),
+        left_seconds=None if unknown_copies else left_seconds(copies, waiting, rates),
     )
 
 
@@ -183,22 +186,22 @@ def _limits(step: Execution, now: Observed) -> dict[int, int]:
 
 def _plan_waves(step: Execution) -> list[tuple[int, str, float | None]]:
     """All waves of the plan, by the journal."""
-    plan, number = step.plan, step.wave.number
-    done = claims.waves_executed(claims.events(step.warehouse, cluster_id=plan.cluster_id, run_id=plan.run_id))
+    plan, own = step.plan, step.wave
+    done = step.ledger.executed
     result = []
     for wave in plan.waves:
         is_done = (plan.run_id, plan.cluster_id, wave) in done
-        state = "runs" if wave == number else "is taken back" if wave == -number else "done" if is_done else "waits"
+        running = "is taken back" if own.is_rollback else "runs"
+        state = running if wave == own.number else "done" if is_done else "waits"
         result.append((wave, state, plan.wave_seconds.get(wave)))
     return result
 
 
 def _executed_by(step: Execution) -> str | None:
-    warehouse, cluster_id = step.warehouse, step.plan.cluster_id
-    if row := on_other_host(warehouse, cluster_id):
+    if row := on_other_host(step.journal):
         return f"{row['holder']}, if that still runs"
-    runs = claims.last_of_run(warehouse, cluster_id)
-    return str(runs["holder"]) if runs and is_alive(warehouse, cluster_id) else None
+    process = step.ledger.process
+    return str(process["holder"]) if process and is_alive(step.journal) else None
 
 
 def _foreign(step: Execution, now: Observed) -> list[str]:
@@ -207,12 +210,13 @@ def _foreign(step: Execution, now: Observed) -> list[str]:
     return [*others, *foreign(step.wave, step.wanted_states(), now)]
 
 
-def _done(step: Execution, now: Observed) -> list[Copy]:
+def finished_copies(wave: Wave, now: Observed) -> list[Copy]:
     """Copies that are done: they need no throttle any more."""
-    if step.wave.inside:
-        return step.wave.replicas_at(now, Place.PLANNED)
-    done = step.wave.by_state(now)[MoveState.DONE]
-    return [(*partition, broker) for partition in done for broker in step.wave.added(partition)]
+    if wave.inside:
+        return wave.replicas_at(now, Place.PLANNED)
+    return [
+        (*partition, broker) for partition in wave.by_state(now)[MoveState.DONE] for broker in wave.added(partition)
+    ]
 
 
 def _ended_sizes(step: Execution, now: Observed, done: Sequence[Copy]) -> dict[Copy, int]:
@@ -221,14 +225,37 @@ def _ended_sizes(step: Execution, now: Observed, done: Sequence[Copy]) -> dict[C
     return {copy: stored.size_bytes[copy] for copy in done if copy in stored.size_bytes}
 
 
-def _rates(first: Mapping[Copy, CopySize], last: Mapping[Copy, CopySize]) -> dict[int, float]:
-    gained: Counter[int] = Counter()
-    for copy, size in last.items():
-        if copy in first:
-            gained[copy[2]] += max(0, size.replica_bytes - first[copy].replica_bytes)
-    return {broker: gain / LOOK_SECONDS for broker, gain in gained.items()}
-
-
 def _slowest(copies: Mapping[Copy, CopySize]) -> list[tuple[str, int, int, int]]:
     by_left = sorted(copies.items(), key=lambda pair: (-pair[1].left_bytes, pair[0]))
     return [(*copy, size.left_bytes) for copy, size in by_left[:_SLOWEST]]
+
+
+def of_journal(warehouse: Warehouse, cluster_id: str, ledger: Ledger) -> dict[str, Any]:
+    """What the journal alone knows: the run of its newest row, its waves that are done, and the next one.
+
+    Raises
+    ------
+    Refused
+        When no wave was ever executed.
+    """
+    if not ledger.rows:
+        _ = StoredRuns(warehouse, cluster_id=cluster_id).verdicts  # refuses an unknown cluster
+        raise Refused(f"no wave of cluster {cluster_id!r} was ever executed; ./ballast show lists the runs")
+    run_id = str(ledger.rows[-1]["run_id"])
+    waves = sorted(int(row["wave"]) for row in warehouse.rows("waves", cluster_id=cluster_id, run_id=run_id))
+    done = sorted(number for run, _, number in ledger.executed if run == run_id)
+    left = [number for number in waves if number not in done]
+    holder = ledger.holder.describe() if ledger.holder else None
+    rollback = ledger.rollbacks.get(run_id)
+    begun = rollback.describe() if rollback else None
+    return {
+        **{"cluster_id": cluster_id, "run_id": run_id, "waves": len(waves), "done": done},
+        **{"next": left[0] if left else None, "holder": holder, "rollback": begun},
+    }
+
+
+def journal_lines(known: Mapping[str, Any]) -> list[str]:
+    """The same for people."""
+    coming = f", next is {known['next']}" if known["next"] else ""
+    done = f"run {known['run_id']}: {len(known['done'])} of {plural(known['waves'], 'wave')} done{coming}"
+    return [f"cluster {known['cluster_id']}: {done}", *filter(None, (known["holder"], known["rollback"]))]

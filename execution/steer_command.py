@@ -8,14 +8,12 @@ import re
 import time
 from dataclasses import replace
 
-from execution import claims
-from execution.admin import Admin
 from execution.in_charge import check_no_other_host, is_alive
 from execution.observed import Observed
 from execution.progress import running_copies
-from execution.steering import foreign, is_there, steer, unknown
 from execution.steps import Execution
-from execution.wanted import CANCEL, STEP_SECONDS, STEPS, STOP, Wanted
+from execution.transitions import Command
+from execution.wanted import CANCEL, STEP_SECONDS, STEPS, STOP, Wanted, foreign, next_rates, unknown
 from execution.wave import MoveState, Wave
 from optimizer.errors import BallastError, ConfigError, bullets
 from optimizer.units import agree, clause, human_bytes, human_rate
@@ -73,27 +71,28 @@ def steer_wave(step: Execution, options: argparse.Namespace, most_bytes_per_s: f
     BallastError
         When rates could not be set.
     """
-    name, plan, number = options.command, step.plan, step.wave.number
+    name, plan = options.command, step.plan
+    step.decide(Command.CANCEL if name == "cancel" else Command.STEER)
 
     def wanted() -> str:
         return change(name, step.wanted_states()[-1], step.wave, options, most_bytes_per_s).to_json()
 
-    claims.record_wanted(step.warehouse, plan, number, wanted)
+    step.journal.record_wanted(plan, step.wave.id, wanted)
     now = step.observe()
     if name == "pause":
         copies = len(running_copies(step.wave, now, step.ends(now)))
         step.say(_describe_pause(copies))
-    if is_alive(step.warehouse, plan.cluster_id):
+    if is_alive(step.journal):
         _say_foreign(step, step.wanted_states(), now)
         step.say(f"{step.name}: {name} is in the journal; the process that executes the plan applies it within seconds")
         return
-    check_no_other_host(step.warehouse, plan.cluster_id)
+    check_no_other_host(step.journal)
     if name == "cancel":
         step.off(cancel=True, accept_owed=False)
         return
     if name == "stop":
         step.say(f"{step.name}: no process executes the plan, so nothing more is started")
-    _apply(step, step.wanted_states(), step.admin)
+    _apply(step, step.wanted_states())
     if name == "resume":
         _say_waiting(step)
 
@@ -106,14 +105,14 @@ def _describe_pause(copies: int) -> str:
     )
 
 
-def _apply(step: Execution, states: list[Wanted], admin: Admin) -> None:
+def _apply(step: Execution, states: list[Wanted]) -> None:
     for _ in range(STEPS + 1):
         now = step.observe(step.wave)
-        if is_there(step.wave, states, now):
+        if not (values := next_rates(step.wave, states, now)):
             break
         with step.changing():
             step.note_returned(now)
-            refused = steer(admin, step.wave, states, now)
+            refused = step.set_rates(values)
         if refused:
             raise BallastError(f"some rates are not set, run the command again:{bullets(refused)}")
         time.sleep(STEP_SECONDS)
@@ -128,9 +127,9 @@ def _apply(step: Execution, states: list[Wanted], admin: Admin) -> None:
 def _say_waiting(step: Execution) -> None:
     """Say that a command without a living process starts nothing."""
     if waiting := step.wave.by_state(step.observe_settled())[MoveState.NOT_STARTED]:
-        command = "rollback" if step.wave.is_rollback else "run"
+        command = step.ledger.going_on(step.plan.cluster_id, step.plan.run_id)
         wait = clause(len(waiting), "partition", "waits", "wait")
-        step.say(f"{step.name}: {wait}, and no process executes the plan: ./ballast {command} goes on")
+        step.say(f"{step.name}: {wait}, and no process executes the plan: {command} goes on")
 
 
 def _say_foreign(step: Execution, states: list[Wanted], now: Observed) -> None:

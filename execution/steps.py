@@ -1,30 +1,31 @@
 """The steps of a wave. Each step checks the state, skips finished work and reports what it did."""
 
+import shlex
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from execution import claims, preflight
+from execution import journal as events
+from execution import preflight
+from execution.actions import READS, REMOVED
 from execution.admin import Admin
-from execution.cancel import cancel_wave
-from execution.describe import describe_state, describe_throttles
 from execution.directories import Misplaced, announce, misplaced, report_misplaced
-from execution.election import Elected, elect, not_led
 from execution.health import Baseline, Sign, baseline_of, full_directories
-from execution.inside_moves import move_inside
-from execution.journal import changes_of, entries_of, never_set, never_set_of, stored_baseline
+from execution.held import changes_of, entries_to_end, measured, stored_baseline, with_own_rates
+from execution.in_charge import lock_file
+from execution.journal import Hold, Journal, Ledger, WaveId
 from execution.kafka_tools import KafkaTools
-from execution.lock_files import path_of
-from execution.measured import measured
-from execution.observed import Observed, Stored, TopicPartition, report_long_wait
+from execution.moves import Elected, cancel_wave, elect, move_inside, next_moves, not_led, start
+from execution.observed import Observed, Stored, Throttle, TopicPartition, report_long_wait
 from execution.planned import Plan, plan_documents
-from execution.progress import brokers_of
-from execution.starting import next_moves, start
-from execution.throttles import Entries, Entry, describe
+from execution.progress import brokers_of, describe_state, describe_throttles
+from execution.throttles import Entry, describe
 from execution.throttling import Left, remove_throttles, set_throttles
-from execution.wanted import SLOW, Wanted, history, own_rates
+from execution.transitions import Act, Command, decide
+from execution.wanted import SLOW, Wanted, history
 from execution.wave import MoveState, Wave, replica_lists
 from optimizer import locks
 from optimizer.errors import BallastError, bullets
@@ -32,9 +33,7 @@ from optimizer.units import agree, first_of, plural
 from stored.tables import Warehouse
 from stored.verdicts import Refused
 
-_REMOVED = "somebody removed throttles"
-# Brokers need a moment to agree that a move has ended: an unexpected state must be read 3 times, 1 s apart.
-READS, READ_AGAIN_SECONDS = 3, 1.0
+READ_AGAIN_SECONDS = 1.0  # seconds between the reads of an unexpected state
 
 
 class StillMoving(BallastError):
@@ -51,6 +50,16 @@ class Incomplete(BallastError):
 
 class Owed(BallastError):
     """Only rates of brokers that do not answer are left: they can be removed when the brokers are back."""
+
+    exit_code = 4
+
+
+@dataclass
+class Shared:
+    """What all waves of a process share: the journal, and partitions whose unexpected state was read often enough."""
+
+    journal: Journal | None = None
+    known_unexpected: dict[WaveId, set[TopicPartition]] = field(default_factory=lambda: defaultdict(set))
 
 
 @dataclass(frozen=True)
@@ -107,12 +116,16 @@ class Execution:
     command: str = "wave"
     disk_headroom: float = 0.0
     check_in_charge: Callable[[], None] = lambda: None
-    # Partitions whose unexpected state was read often enough.
-    _known_unexpected: set[TopicPartition] = field(default_factory=set)
+    shared: "Shared" = field(default_factory=lambda: Shared())
+
+    def __post_init__(self) -> None:
+        if self.shared.journal is None:
+            self.shared.journal = Journal(self.warehouse, self.plan.cluster_id)
 
     def preflight(self) -> None:
         """Raise ``Refused`` with every problem that stops the wave; changes nothing."""
         problems: list[str] = []
+        self.check_rights([self.wave])
         try:
             version = self.tools.check()
             self.say(
@@ -123,13 +136,12 @@ class Execution:
         except Refused as error:
             problems += error.problems
         try:
-            self._check_free()
+            self.decide(Command.THROTTLE)
         except Refused as error:
             problems += error.problems
         now = self.observe_settled()
-        problems += [*self._problems(now), *self.at_risk(now)]
-        if problems:
-            raise Refused(*problems)
+        problems += [*self._problems(now), *self.at_risk(now), *self.without_room(now)]
+        preflight.refuse(problems)
         self.say_skips(now)
         for line in (*preflight.warnings(self.wave), *preflight.without_spare(self.wave, now)):
             self.say(line)
@@ -138,10 +150,11 @@ class Execution:
     def throttle(self) -> None:
         """Hold the cluster for this wave, then set the wave's throttles."""
         with self.locked():
-            self._check_free()
+            is_new = self.decide(Command.THROTTLE) is Act.BEGIN
+            if is_new:
+                self.check_rights([self.wave])
             now = self.observe_settled()
-            if problems := [*self._problems(now), *self.at_risk(now)]:
-                raise Refused(*problems)
+            preflight.refuse([*self._problems(now), *self.at_risk(now), *self.without_room(now)])
             self._check_has_throttles()
             self.say_skips(now)
             for line in preflight.without_spare(self.wave, now):
@@ -149,13 +162,14 @@ class Execution:
             risks = self.risks(now)
             for line in risks:
                 self.say(f"accepted: {line}")
-            changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
-            is_new = not self.is_held()
-            self.record(claims.HELD, changes=changes, result="; ".join(risks) or None)
+            if is_new:
+                changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
+                result = {"kafka_cluster_id": now.kafka_cluster_id, "accepted": risks}
+                self.record(events.HELD, changes=changes, result=result)
             self._set_throttles(now)
             # A killed step may have set rates that it did not record.
             dead = self.wave.throttled_brokers - now.alive if is_new else self.never_set()
-            self.record(claims.THROTTLED, result=never_set_of(dead))
+            self.record(events.THROTTLED, result={"never_set": sorted(dead)} if dead else None)
             if self.wave.throttles:
                 self.say(f"the throttles of {self.name} are set")
 
@@ -173,39 +187,38 @@ class Execution:
             When nothing is started because the wave is held back, and nobody looks again.
         """
         with self.locked():
-            self._check_held()
+            self.decide(Command.EXECUTE)
             now = self.observe_settled()
             by_state = self.wave.by_state(now)
             if not by_state[MoveState.NOT_STARTED] and not (self.is_strict and self.wave.skipped(now)):
                 self.restore_throttles(self.wave)
-                self.record(claims.EXECUTED)
+                self.record(events.EXECUTED)
                 self.say(f"{self.name} was already started: {describe_state(self.wave, now)}")
                 return
             if (wanted := self.wanted_states()[-1]).holds_back:
                 reason = wanted.because or "it is paused or was stopped"
-                line = f"nothing of {self.name} is started, because {reason}: ./ballast resume lets it go on"
+                resume = f"./ballast resume --cluster {self.plan.cluster_id} lets it go on"
+                line = f"nothing of {self.name} is started, because {reason}: {resume}"
                 if not is_watched:
                     raise StillMoving(line)
                 self.say(line)
                 return
             self._check_has_throttles()
-            if problems := self._problems(now):
-                raise Refused(*problems)
+            preflight.refuse(self._problems(now))
             if missing := self.wave.missing_throttles(now):
-                raise Refused(
-                    f"not set: {first_of(missing)}",
-                    f"run the step throttle of {self.name} first" if self.has_steps else "run the command again",
-                )
-            if full := preflight.without_room(self.wave, now, self.ends(now), self.disk_headroom):
-                raise Refused(*full)
+                first = f"run the step throttle of {self.name} first" if self.has_steps else "run the command again"
+                silent = self.wave.silent_brokers(now)
+                lines = f"not set: {first_of(missing)}", first
+                preflight.refuse([preflight.Passing(line) if silent else line for line in lines])
+            preflight.refuse(self.without_room(now))
             self.say_skips(now)
             if self.tools.is_there and not self.wave.inside:
                 _ = self.tools.path  # a missing tool is reported before the journal says that copies start
             partitions = self._announce_next(now)
-            self.record(claims.STARTING)
+            self.record(events.STARTING)
             self._start(partitions, now)
             self.restore_throttles(self.wave)
-            self.record(claims.EXECUTED)
+            self.record(events.EXECUTED)
             self.say(f"{self.name} is started: {plural(len(partitions), 'partition')}")
 
     def wait(self, *, every_seconds: float, once: bool) -> None:
@@ -304,10 +317,11 @@ class Execution:
     def _elect(self, planned: Mapping[TopicPartition, tuple[int, ...]]) -> tuple[Elected, list[str]]:
         """Elect leaders; returns also a line for each partition that another replica leads."""
         with self.locked():
-            self.record(claims.ELECTING)
+            self.decide(Command.ELECT)
+            self.journal.note(self.plan, events.ELECTING, {}, self.wave.id)
             elected = elect(self.admin, planned, self.observe)
             lines = preflight.with_reasons(elected.reasons)
-            self.record(claims.ELECTED, result="; ".join(lines) or None)
+            self.journal.note(self.plan, events.ELECTED, {"not_led": lines}, self.wave.id)
         return elected, lines
 
     def off(self, *, cancel: bool, accept_owed: bool) -> None:
@@ -330,28 +344,30 @@ class Execution:
             When throttles could not be removed; the message lists them. The wave still holds the cluster.
         """
         with self.locked():
-            self._check_free()
-            journal = claims.of_last_hold(self.warehouse, self.plan, self.wave.number)
-            is_unfinished = claims.is_unfinished_cancel(journal)
-            if is_unfinished and not cancel:
+            act = self.decide(Command.OFF)
+            if act is Act.CANCEL and not cancel:
                 self.say(f"a cancel of {self.name} has begun, so it is finished first")
-            if cancel or is_unfinished:
-                self.cancel(is_unfinished=is_unfinished)
+            if cancel or act is Act.CANCEL:
+                self.cancel()
             if moving := self.wave.moving(self.observe_settled(), of_dead=False):
                 names = preflight.partition_names(moving)
                 raise StillMoving(f"{self.name}: copies still run, so the throttles stay: {names}")
             if self.is_held():
-                self.record(claims.REMOVING)
-            left = self._remove_throttles(journal, accept_owed=accept_owed)
+                self.record(events.REMOVING)
+            left = self._remove_throttles(accept_owed=accept_owed)
             now = self.observe_settled()
             if self.wave.moving(now, of_dead=False):
                 self._set_throttles(now)
+                if self.is_held():
+                    self.record(events.EXECUTED)
                 raise StillMoving(
                     f"{self.name} was started meanwhile, so its throttles are set again: "
                     f"run the {self._off} again when the copies are done"
                 )
             if self.is_held():
-                self.record(claims.RELEASED, result="; ".join(left) or None)
+                waiting = len(self.wave.by_state(now)[MoveState.NOT_STARTED])
+                result = {**({"left": list(left)} if left else {}), **({"waiting": waiting} if waiting else {})}
+                self.record(events.RELEASED, result=result or None)
             removed = f"the throttles of {self.name} are removed" if self.wave.throttles else f"{self.name} has ended"
             self.say(f"{removed}, the cluster is free")
 
@@ -388,11 +404,8 @@ class Execution:
         now = self.observe_settled()
         self.say(f"{self.name}: {describe_state(self.wave, now)}")
         self.say(describe_throttles(self.wave, now))
-        last = self._last()
-        if last is None or last["event"] == claims.RELEASED:
-            self.say("no wave holds the cluster")
-        else:
-            self.say(claims.describe_holder(last))
+        holder = self.ledger.holder
+        self.say(holder.describe() if holder else "no wave holds the cluster")
         self.say_skips(now)
         for line in self._problems(now):
             self.say(f"problem: {line}")
@@ -400,7 +413,32 @@ class Execution:
     @property
     def name(self) -> str:
         """The wave in messages."""
-        return f"{claims.wave_name(self.wave.number)} of {len(self.plan.waves)}"
+        return f"{self.wave.id.name} of {len(self.plan.waves)}"
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the cluster."""
+        assert self.shared.journal is not None
+        return self.shared.journal
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the journal says now."""
+        return self.journal.look()
+
+    @property
+    def hold(self) -> Hold | None:
+        """The hold of this wave, if it holds the cluster."""
+        return self.ledger.hold_of(self.plan, self.wave.id)
+
+    def decide(self, command: Command) -> Act:
+        """What a command does with this wave now; raises ``Refused`` if it refuses."""
+        return decide(command, self.ledger, self.plan, self.wave.id)
+
+    def on(self, wave: Wave, earlier: Sequence[Wave] = ()) -> "Execution":
+        """The steps of another wave; if it holds the cluster, with the rates that commands may have set."""
+        wave = with_own_rates(self.ledger.hold_of(self.plan, wave.id), wave)
+        return replace(self, wave=wave, earlier=earlier)
 
     @property
     def has_steps(self) -> bool:
@@ -442,14 +480,22 @@ class Execution:
 
     def held_baseline(self) -> Baseline:
         """The cluster when the wave last began."""
-        return stored_baseline(claims.of_last_hold(self.warehouse, self.plan, self.wave.number)[0]["changes"])
+        hold = self.ledger.last_hold_of(self.plan, self.wave.id)
+        assert hold is not None, "a wave that is watched has begun"
+        return stored_baseline(self.journal.changes(hold))
+
+    def without_room(self, now: Observed) -> list[str]:
+        """Brokers and directories without room for what waits, one line each; nothing waits if the wave has ended."""
+        if not (self.wave.copies and self.wave.by_state(now)[MoveState.NOT_STARTED]):
+            return []
+        return preflight.without_room(self.wave, now, self.ends(now), self.disk_headroom)
 
     def at_risk(self, now: Observed) -> list[str]:
         """Problems of partitions of the cluster that must be well before the wave begins, unless this is accepted."""
         if self.accepts_risk:
             return []
         remedy = "wait until the brokers are well, or give --accept-under-replicated"
-        return [f"{line}; {remedy}" for line in self.risks(now)]
+        return [preflight.Passing(f"{line}; {remedy}") for line in self.risks(now)]
 
     def risks(self, now: Observed) -> list[str]:
         """Partitions of the cluster that are not well before the wave begins; nothing once it holds the cluster."""
@@ -460,7 +506,23 @@ class Execution:
         return preflight.at_risk(now, replica_lists(plan_documents(self.warehouse, self.plan, "reassignment")))
 
     def _problems(self, now: Observed) -> list[str]:
-        return preflight.problems(self.wave, now, earlier=self.earlier, strict=self.is_strict)
+        return self.problems(now, self.earlier)
+
+    def check_rights(self, waves: Sequence[Wave]) -> None:
+        """Raise ``Refused`` with every right that the user lacks for some waves.
+
+        Before anything is looked at: a topic that the user may not describe would seem to be deleted.
+        """
+        rights = self.admin.rights({topic for wave in waves for topic, _ in wave.after})
+        lines = [line for wave in waves for line in preflight.missing_rights(wave, rights)]
+        preflight.refuse(list(dict.fromkeys(lines)))
+
+    def problems(self, now: Observed, earlier: Sequence[Wave]) -> list[str]:
+        """Every problem that stops the wave, one line each."""
+        config = self.tools.client_config
+        configs = f"kafka-configs.sh --bootstrap-server {self.client['bootstrap_servers']}"
+        configs += f" --command-config {shlex.quote(config)}" if config else ""
+        return preflight.problems(self.wave, now, earlier=earlier, strict=self.is_strict, configs=configs)
 
     def observe_settled(self, *, only_own: bool = False) -> Observed:
         """The cluster's state; read again if a partition is in an unexpected state, as when a move ends meanwhile.
@@ -470,14 +532,14 @@ class Execution:
         only_own : bool
             Whether to read only the throttles of the wave's topics.
         """
-        wave = self.wave if only_own else None
+        wave, known = self.wave if only_own else None, self.shared.known_unexpected[self.wave.id]
         for _ in range(READS - 1):
             now = self.observe(wave)
-            if set(self.wave.by_state(now)[MoveState.OTHER]) <= self._known_unexpected:
+            if set(self.wave.by_state(now)[MoveState.OTHER]) <= known:
                 return now
             time.sleep(READ_AGAIN_SECONDS)
         now = self.observe(wave)
-        self._known_unexpected.update(self.wave.by_state(now)[MoveState.OTHER])
+        known.update(self.wave.by_state(now)[MoveState.OTHER])
         return now
 
     def observe(self, wave: Wave | None = None) -> Observed:
@@ -494,7 +556,7 @@ class Execution:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other steps on this machine from changing the cluster; tools of a killed step keep the lock."""
-        path = path_of(self.warehouse, f"execution-{self.plan.cluster_id}")
+        path = lock_file(self.warehouse, f"execution-{self.plan.cluster_id}")
         with locks.exclusive(path, with_children=True):
             self.check_in_charge()
             yield
@@ -512,79 +574,54 @@ class Execution:
             self.check_still_held()
             yield
 
-    def check_still_held(self) -> None:
-        """Raise ``Refused`` if somebody has ended the wave."""
-        if not self.is_held():
+    def check_still_held(self) -> Hold:
+        """The wave's hold; raises ``Refused`` if somebody has ended the wave."""
+        if (hold := self.hold) is None:
             raise Refused(f"{self.name} does not hold the cluster any more: somebody has ended it")
+        return hold
 
     def wanted_states(self) -> list[Wanted]:
         """What operators have wanted since the wave holds the cluster, the newest last; the first is the plan's."""
-        return history(claims.since_hold(self.warehouse, self.plan, self.wave.number), claims.WANTED)
+        return history(self.hold)
 
     def never_set(self) -> frozenset[int]:
         """Brokers whose rates this wave has never set, because they were dead."""
-        return never_set(claims.since_hold(self.warehouse, self.plan, self.wave.number))
+        hold = self.ledger.last_hold_of(self.plan, self.wave.id)
+        return hold.never_set if hold else frozenset()
 
     def note_returned(self, now: Observed) -> None:
         """Record which of the brokers whose rates were never set are alive: from now on they may have them."""
         dead = self.never_set()
         if dead & now.alive:
-            claims.record_throttled(self.warehouse, self.plan, self.wave.number, never_set_of(dead - now.alive))
-
-    def _last(self) -> claims.Row | None:
-        return claims.last_event(self.warehouse, self.plan.cluster_id)
+            self.journal.record_throttled(self.plan, self.wave.id, dead - now.alive)
 
     def record_copied(self) -> None:
         """Record that all copies are done, with predicted and measured seconds and bytes."""
 
         def result() -> str:
-            return measured(self.warehouse, self.plan, self.wave, self.admin.stored)
+            return measured(self.warehouse, self.plan, self.wave, self.hold, self.admin.stored)
 
-        claims.record_copied(self.warehouse, self.plan, self.wave.number, result)
+        self.journal.record_copied(self.plan, self.wave.id, result)
 
     def is_held(self) -> bool:
         """Whether this wave holds the cluster."""
-        return claims.is_held_for(self._last(), self.plan, self.wave.number)
+        return self.hold is not None
 
-    def _check_free(self) -> None:
-        rows = claims.events(self.warehouse, cluster_id=self.plan.cluster_id)
-        claims.check_free(rows, self.plan, self.wave.number)
-
-    def record(self, event: str, *, changes: str | None = None, result: str | None = None) -> None:
+    def record(self, event: str, *, changes: str | None = None, result: Mapping[str, object] | None = None) -> None:
         """Add a row to the journal."""
-        claims.record(self.warehouse, self.plan, self.wave.number, event, changes=changes, result=result)
+        self.journal.record(self.plan, self.wave.id, event, changes=changes, result=result)
 
-    def _check_held(self) -> None:
-        rows = claims.events(self.warehouse, cluster_id=self.plan.cluster_id)
-        claims.check_free(rows, self.plan, self.wave.number)
-        if not claims.is_held_for(claims.newest(rows), self.plan, self.wave.number):
-            raise Refused(f"{self.name} does not hold the cluster: run its step throttle first")
-
-    def cancel(self, *, is_unfinished: bool = False) -> None:
-        """Cancel what is in flight and restore the old lists.
-
-        Parameters
-        ----------
-        is_unfinished : bool
-            Whether a killed step has begun this before.
-        """
+    def cancel(self) -> None:
+        """Cancel what is in flight and restore the old lists; finish it if a killed step has begun it."""
+        is_unfinished = bool(self.hold and self.hold.is_unfinished_cancel)
         if self.is_held():
-            self.record(claims.CANCELLING)
+            self.record(events.CANCELLING)
         is_cancelled = bool(cancel_wave(self.wave, self.admin, observe=self.observe_settled, say=self.say))
         if is_unfinished and not is_cancelled:  # a killed step may have cancelled what is not in flight any more
             done = self.wave.by_state(self.observe_settled())[MoveState.DONE]
             is_cancelled = len(done) < len(self.wave.after)
         if is_cancelled:
-            self.record(claims.CANCELLED)
-
-    def _entries(self, journal: Sequence[claims.Row]) -> Entries:
-        """The throttles of this wave: from the journal, or from the plan if it never held the cluster."""
-        if journal:
-            entries = entries_of(journal[0]["changes"])
-            own = own_rates(self.wave, history(journal, claims.WANTED))
-            return {key: replace(one, own=own.get(key, frozenset())) for key, one in entries.items()}
-        previous = self.wave.previous_throttles
-        return {key: Entry(previous.get(key), wanted) for key, wanted in self.wave.throttles.items()}
+            self.record(events.CANCELLED)
 
     def _set_throttles(self, now: Observed) -> None:
         if not self.wave.throttles:
@@ -626,7 +663,7 @@ class Execution:
         if self.wave.copies and not self.wave.throttles:
             raise Refused(f"{self.name} copies replicas, but the plan has no throttles for it: plan again")
 
-    def restore_throttles(self, wave: Wave, *, is_watched: bool = False, why: str = _REMOVED) -> None:
+    def restore_throttles(self, wave: Wave, *, is_watched: bool = False, why: str = REMOVED) -> None:
         """Set throttles again that somebody has removed while the wave runs.
 
         Parameters
@@ -655,18 +692,25 @@ class Execution:
             if refused:
                 self.say(f"not set yet: {first_of(refused)}")
 
+    def set_rates(self, values: Mapping[Throttle, int]) -> list[str]:
+        """Give rates their values, in bytes per second; returns what Kafka refused."""
+        refused = self.admin.alter({key: ("SET", str(value)) for key, value in values.items()})
+        return [f"{describe(key, str(values[key]))}: {reason}" for key, reason in sorted(refused.items())]
+
     def raise_unfinished(self, by_state: Mapping[MoveState, list[TopicPartition]]) -> NoReturn:
         """Raise ``Refused``: nothing moves, but partitions are not done."""
         remedy = (
             "run the step execute again, or the step off to end the wave"
             if self.has_steps
-            else f"./ballast {self.command} goes on, ./ballast cancel ends the wave"
+            else f"{self.ledger.going_on(self.plan.cluster_id, self.plan.run_id)} goes on, "
+            f"./ballast cancel --cluster {self.plan.cluster_id} ends the wave"
         )
         raise Refused(*preflight.unfinished_lines(by_state, remedy, strict=self.is_strict))
 
-    def _remove_throttles(self, journal: Sequence[claims.Row], *, accept_owed: bool) -> Sequence[str]:
+    def _remove_throttles(self, *, accept_owed: bool) -> Sequence[str]:
         """Remove the wave's own throttles; returns the lines about those that somebody else has changed."""
-        entries, unset = self._entries(journal), never_set(journal)
+        last = self.ledger.last_hold_of(self.plan, self.wave.id)
+        entries, unset = entries_to_end(self.journal, last, self.wave), self.never_set()
         left: Left = remove_throttles(self.admin, entries, lambda: self.observe(self.wave), never_set=unset)
         for line in left.foreign:
             self.say(f"left: {line}")
@@ -682,6 +726,7 @@ class Execution:
     def _accepting(self) -> str:
         """How to go on if brokers that keep a rate never come back."""
         if self.wave.is_rollback:
-            return ", or with --accept-owed if they never come back"
+            command = self.ledger.going_on(self.plan.cluster_id, self.plan.run_id)
+            return f"; if they never come back: {command} --accept-owed"
         key = f"--run-id {self.plan.run_id} --cluster {self.plan.cluster_id} --wave {self.wave.number}"
         return f"; if they never come back: ./ballast wave off {key} --accept-owed"

@@ -4,11 +4,11 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from execution import claims, election, preflight
+from execution import moves, preflight
 from execution.directories import Misplaced, describe_misplaced, misplaced
 from execution.held import with_own_rates
-from execution.inside import Place
-from execution.observed import Observed, Stored, Throttle, TopicPartition
+from execution.journal import Hold, Ledger, events, fold
+from execution.observed import Observed, Place, Stored, Throttle, TopicPartition
 from execution.planned import Plan, describe_revocation, in_words
 from execution.steps import Incomplete, StillMoving
 from execution.stored_snapshot import Snapshot
@@ -167,28 +167,33 @@ def verify(
     snapshot : Snapshot
         The state to compare.
     """
-    last = claims.last_event(warehouse, plan.cluster_id, until=snapshot.captured_at)
-    holder = None if last is None or last["event"] == claims.RELEASED else last
-    own = int(holder["wave"]) if holder and holder["run_id"] == plan.run_id else None
+    rows, until = events(warehouse, cluster_id=plan.cluster_id), snapshot.captured_at
+    newest = fold(rows)
+    ledger = newest if until is None else fold(row for row in rows if row["happened_at"] <= until)
+    holder = ledger.holder
+    own = holder if holder and holder.is_of(plan) else None
+    back = ledger.rollback_of(plan)
     now = snapshot.state
-    if own is not None and own < 0:
-        now = _gone_back(waves[-own - 1], now)
+    if own and own.wave.is_rollback:
+        now = _gone_back(waves[own.wave.number - 1], now)
     unknown = set() if snapshot.is_live else _unknown_places(joined(waves), now)
     waves = [_without(wave, unknown) for wave in waves]
     whole = joined(waves)
     by_state = whole.by_state(now)
-    waves = [with_own_rates(warehouse, plan, wave) if wave.number == own else wave for wave in waves]
+    waves = [with_own_rates(ledger.hold_of(plan, wave.id), wave) for wave in waves]
     others = _others(whole, planned_from, now) if planned_from else None
-    not_led_count = len(election.not_led(whole.new_lists, now))
+    not_led_count = len(moves.not_led(whole.new_lists, now))
     wrong = _misplaced(whole, now, snapshot.directories)
-    are_compared = snapshot.has_throttles and (holder is None or (own is not None and own > 0))
+    are_compared = snapshot.has_throttles and (holder is None or (own is not None and not own.wave.is_rollback))
     left = _left(waves, now) if are_compared and own is None else {}
     unfinished = [wave.number for wave in waves if preflight.unfinished([wave], now)]
     obstacles = [*_differences(whole, others or {}, now)]
     if unfinished and own is None:
-        obstacles += _outdated(warehouse, plan)
+        obstacles += _outdated(newest, plan)
     key = f"--run-id {plan.run_id} --cluster {plan.cluster_id}"
-    if obstacles:
+    if back and not newest.overtaken_by(plan):  # it needs no approval in force
+        conclusion, to_do = GO_ON, [*_offs(key, left), ledger.going_on(plan.cluster_id, plan.run_id)]
+    elif obstacles:
         conclusion, to_do = PLAN_AGAIN, [*_endings(plan, own, now), *_offs(key, left)]
     else:
         # run removes the throttles of the waves that it executes, not those of waves that are done.
@@ -197,8 +202,8 @@ def verify(
         runs = [f"./ballast run {key}{fix}"] if unfinished or own is not None or not_led_count or wrong else []
         if runs and plan.revocation:
             runs = [f"./ballast approve {key}", *runs]
-        if holder and own is not None and own < 0:  # it needs no approval in force
-            runs = [claims.continuing_command(claims.events(warehouse, cluster_id=plan.cluster_id), holder)]
+        if own and own.wave.is_rollback:
+            runs = [ledger.going_on(plan.cluster_id, plan.run_id)]
         to_do = [*_offs(key, over), *runs]
         conclusion = GO_ON if to_do else DONE
     return Verification(
@@ -211,7 +216,7 @@ def verify(
         others=others,
         not_led=not_led_count,
         misplaced=wrong,
-        holder=claims.describe_holder(holder) if holder else None,
+        holder=holder.describe() if holder else back.describe() if back else None,
         revoked=describe_revocation(plan.revocation) if plan.revocation else None,
         throttles_left=left,
         foreign_throttles=_foreign(waves, now) if are_compared else [],
@@ -279,22 +284,22 @@ def _differences(whole: Wave, others: Mapping[str, list[TopicPartition]], now: O
         yield f"{clause(len(new), 'partition', 'is', 'are')} new"
 
 
-def _outdated(warehouse: Warehouse, plan: Plan) -> Iterator[str]:
-    """Why no wave of the plan may begin, as ``may_start`` checks it."""
-    if wave := claims.overtaking_wave(warehouse, plan):
+def _outdated(ledger: Ledger, plan: Plan) -> Iterator[str]:
+    """Why no wave of the plan may begin, as ``Ledger.check_may_start`` checks it."""
+    if wave := ledger.overtaken_by(plan):
         yield f"{wave} was executed after the snapshot of the plan"
-    if plan.valid_until and plan.is_expired() and not claims.has_begun(warehouse, plan):
+    if plan.valid_until and plan.is_expired() and not ledger.has_begun(plan):
         yield f"the plan expired at {in_words(plan.valid_until)}, before any of its waves was executed"
 
 
-def _endings(plan: Plan, own: int | None, now: Observed) -> list[str]:
+def _endings(plan: Plan, own: Hold | None, now: Observed) -> list[str]:
     """How to end what moves now: a new plan needs a cluster at rest."""
     if own is not None:
         cancel = f"./ballast cancel --cluster {plan.cluster_id}"
-        if plan.revocation and own > 0:
-            return [f"cancel {claims.wave_name(own)} with {cancel}"]
-        command = "./ballast run" if own > 0 else "./ballast rollback"
-        return [f"let {claims.wave_name(own)} end with {command}, or cancel it with {cancel}"]
+        if plan.revocation and not own.wave.is_rollback:
+            return [f"cancel {own.wave.name} with {cancel}"]
+        command = f"./ballast run --run-id {plan.run_id} --cluster {plan.cluster_id}"
+        return [f"let {own.wave.name} end with {command}, or cancel it with {cancel}"]
     moving = len(now.in_flight)
     cancel = agree(moving, "cancel its move", "cancel their moves")
     return [f"wait until {clause(moving, 'partition', 'has', 'have')} moved, or {cancel}"] if moving else []

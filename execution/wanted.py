@@ -6,10 +6,12 @@ rate.)
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from execution.observed import Throttle
+from execution.journal import Hold
+from execution.observed import Observed, Throttle
+from execution.throttles import describe
 from execution.wave import Wave
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE
 from optimizer.units import human_rate
@@ -81,10 +83,9 @@ def describe_wanted(wanted: Wanted) -> str:
     return "; ".join([*held, f"later {rate}" if wanted.is_paused else rate])
 
 
-def history(rows: Iterable[Mapping[str, object]], event: str) -> list[Wanted]:
+def history(hold: Hold | None) -> list[Wanted]:
     """The wanted states of one hold in order; the first is the plan's."""
-    texts = [str(row["result"]) for row in rows if row["event"] == event]
-    return [Wanted(), *(Wanted(**json.loads(text)) for text in texts)]
+    return [Wanted(), *(Wanted(**json.loads(text)) for text in (hold.wanted if hold else ()))]
 
 
 def rates(wave: Wave, wanted: Wanted) -> dict[Throttle, int]:
@@ -141,3 +142,38 @@ def _ramp(before: int, after: int) -> list[int]:
     if after <= before:
         return [after]
     return [before + (after - before) * step // STEPS for step in range(1, STEPS + 1)]
+
+
+def next_rates(wave: Wave, states: Sequence[Wanted], now: Observed) -> dict[Throttle, int]:
+    """The next value of each rate that has not its wanted one; rates that somebody else has set stay.
+
+    Parameters
+    ----------
+    states : sequence of Wanted
+        The wanted states since the wave holds the cluster, the newest last.
+    """
+    values = {
+        key: next_rate(wave, states, key, now.throttles.get(key))
+        for key in rates(wave, states[-1])
+        if is_known(key, now)
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def unknown(wave: Wave, now: Observed) -> list[str]:
+    """Rates of the wave on brokers that are not alive or do not answer."""
+    return [" ".join(key) for key in rates(wave, Wanted()) if not is_known(key, now)]
+
+
+def is_known(key: Throttle, now: Observed) -> bool:
+    """Whether the broker of a rate is alive and has told its rates."""
+    return now.exists(*key[:2]) and now.has_configs(*key[:2])
+
+
+def foreign(wave: Wave, states: Sequence[Wanted], now: Observed) -> list[str]:
+    """Rates of the wave's brokers that somebody else has set."""
+    return [
+        describe(key, now.throttles[key])
+        for key in rates(wave, states[-1])
+        if key in now.throttles and now.throttles[key] not in map(str, path(wave, states, key))
+    ]

@@ -1,46 +1,41 @@
-"""Watches a running wave: starts what has room, keeps its throttles, lets copies join, notices if nothing gets on."""
+"""Watches a running wave: looks, asks ``next_actions`` what to do, and does it, every two seconds."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
-from execution import claims, preflight
-from execution.describe import describe_state
-from execution.guard import Guard
-from execution.inside import Place
-from execution.journal import never_set
-from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
-from execution.progress import (
-    Copy,
-    CopySize,
-    Gauge,
-    describe_unknown,
-    running_copies,
-    unknown_sizes,
-    waiting_bytes,
+from execution.actions import (
+    CHECK_SECONDS,
+    Action,
+    Course,
+    End,
+    How,
+    Look,
+    Memory,
+    NoteReturned,
+    Patience,
+    React,
+    RecordCopied,
+    Release,
+    Restore,
+    Say,
+    SetRates,
+    Start,
+    next_actions,
+    reaction,
 )
-from execution.steering import is_there, steer
-from execution.steps import READS, Execution, StillMoving
-from execution.throttles import elements_of, follower_elements, shortened
-from execution.wanted import CANCEL, HOLD, SLOW, STEP_SECONDS, STOP, Wanted, describe_wanted, history, own_rates, rates
-from execution.wave import MoveState
-from optimizer.errors import BallastError, bullets
-from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from optimizer.units import human_bytes, human_rate, human_time
+from execution.admin import NoController
+from execution.guard import Guard
+from execution.health import Sign
+from execution.observed import Observed
+from execution.progress import Gauge, running_copies
+from execution.steps import Execution, StillMoving
+from execution.wanted import Wanted, history
+from optimizer.errors import BallastError
 from stored.verdicts import Refused
 
-CHECK_SECONDS = 2.0  # seconds between two looks; a look costs a broker one answer of some kilobytes
 _LINE_SECONDS = 60.0  # seconds between two lines of progress: copies take hours
-# A copy is released from its follower throttle when this is left, or twice its last gain. Else producers with acks=all
-# wait for it: for its leader it is in sync, but its own throttle still delays it. (40 copies at 10 MB/s: worst send 3.1
-# to 6.4 s, with the release 1.0 to 1.2 s.)
-LAST_STRETCH_BYTES = 2_000_000
-REACTIONS = {
-    SLOW: "nothing is started, and followers copy at half the rate, until the cluster is well again",
-    HOLD: "nothing is started until the cluster is well again",
-    STOP: "nothing more is started, and the wave ends after its running copies",
-}
+_DIRECTORY_SECONDS = 60.0  # seconds between two looks at the directories of all brokers
 
 
 class Stopped(Refused):
@@ -51,31 +46,6 @@ class Stalled(BallastError):
     """Copies run, but nothing gets on; the message has the bytes left and the rate that would do."""
 
     exit_code = 5
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long to watch.
-
-    Parameters
-    ----------
-    stall_seconds : float
-        Without any progress for this time the watch ends with ``Stalled``.
-    until_seconds : float or None
-        When the watch ends although copies run, on the clock ``time.monotonic``; None: it does not.
-    """
-
-    stall_seconds: float
-    until_seconds: float | None = None
-
-    @classmethod
-    def of(cls, stall_seconds: float, for_seconds: float | None) -> "Patience":
-        """From now on, for a time."""
-        return cls(stall_seconds, None if for_seconds is None else time.monotonic() + for_seconds)
-
-    def is_over(self, at_seconds: float) -> bool:
-        """Whether the next look would come too late."""
-        return self.until_seconds is not None and at_seconds + CHECK_SECONDS > self.until_seconds
 
 
 @dataclass
@@ -93,38 +63,26 @@ class EveryMinute:
     last_seconds: float | None = None
 
     def is_due(self, at_seconds: float) -> bool:
-        """Whether a line is due; then it is written now."""
-        if self.last_seconds is not None and at_seconds - self.last_seconds < _LINE_SECONDS:
-            return False
-        self.last_seconds = at_seconds
-        return True
+        """Whether a line is due."""
+        return self.last_seconds is None or at_seconds - self.last_seconds >= _LINE_SECONDS
+
+    def take_turn(self, at_seconds: float) -> bool:
+        """Take the turn to write a line, if one is due; returns whether it was."""
+        is_due = self.is_due(at_seconds)
+        self.last_seconds = at_seconds if is_due else self.last_seconds
+        return is_due
 
 
 @dataclass
 class Watch:
-    """One wave that is watched until its partitions are done or skipped.
-
-    ``_next_step`` is when a rate may be raised again, on the clock ``time.monotonic``. ``_unexpected_reads`` counts
-    reads in a row whose state is unexpected. ``_version`` is that of the journal when the wanted states were read.
-    """
+    """One wave that is watched until its partitions are done or skipped."""
 
     step: Execution
     patience: Patience
     gauge: Gauge = field(default_factory=Gauge)
-    _states: list[Wanted] = field(default_factory=lambda: [Wanted()])
-    _version: int = -1
-    _is_executed: bool = False  # whether the step execute has ended, by the journal
-    _never_set: frozenset[int] = frozenset()  # brokers whose rates were never set, by the journal
-    _rates: dict[Throttle, str] = field(default_factory=dict)  # as the wave last had them
-    _next_step: float = 0.0
-    _released: set[Copy] = field(default_factory=set)
-    _is_first_look: bool = True
-    _skipped_start: bool = False  # whether an earlier look did not start what waits, because throttles were missing
-    # What was in flight: partitions, or replicas that move inside their brokers.
-    _seen: set[TopicPartition | Replica] = field(default_factory=set)
-    _unexpected_reads: int = 0
+    _full: frozenset[Sign] = frozenset()  # directories over their limit, as read a minute ago at most
+    _full_seconds: float | None = None
     _lines: EveryMinute = field(default_factory=EveryMinute)
-    _guard: Guard = field(init=False)
 
     def to_the_end(self) -> None:
         """Check every two seconds until the wave is done.
@@ -138,232 +96,117 @@ class Watch:
         Stalled
             When nothing gets on.
         """
-        self._guard = self._new_guard()
+        step = self.step
+        course = Course(step.wave, step.name, step.plan.cluster_id, self.patience, bool(step.max_moves_per_broker))
+        memory = Memory(self._guard())
+        away: float | None = None  # since when the controller does not answer
         while True:
             begun = time.monotonic()
-            now = self.step.observe_settled(only_own=True)
-            self._react(now, begun)
-            self._obey(now, begun)
-            copies = running_copies(self.step.wave, now, stored := self.step.ends(now))
-            self.gauge.add(begun, copies)
-            due = self._due(now, copies)
-            is_throttled = self._keep_throttles(now)
-            if self._is_done(now, may_start=is_throttled):
-                self._end_if_stopped(now)
-                return
-            self._release(now, due)
-            self._say(now, copies, stored, begun)
-            self._check_patience(begun, now)
+            try:
+                look = self._look(begun)
+                actions, memory = reaction(course, memory, look)
+                self._perform(actions, look)
+                if actions:
+                    look = replace(look, hold=step.check_still_held())
+                actions, memory = next_actions(course, memory, look)
+                if self._perform(actions, look):
+                    return
+                away = None
+            except NoController as error:
+                if self._lines.take_turn(begun) or away is None:
+                    step.say(f"{step.name}: {error}")
+                away = begun if away is None else away
+                if begun - away >= self.patience.stall_seconds or self.patience.is_over(begun):
+                    raise
             time.sleep(max(0.0, begun + CHECK_SECONDS - time.monotonic()))
 
-    def _is_done(self, now: Observed, *, may_start: bool) -> bool:
-        """Whether nothing moves and nothing waits any more; starts what waits and has room.
-
-        Parameters
-        ----------
-        may_start : bool
-            Whether all throttles were there at this look.
-        """
-        wave, by_state = self.step.wave, self.step.wave.by_state(now)
-        waiting, in_flight = by_state[MoveState.NOT_STARTED], wave.moving(now)
-        lost = self._lost(now, waiting, in_flight)
-        # A move that has just ended may look like this until all brokers know that it ended.
-        was_held_back = any(state.holds_back for state in self._states)
-        # A broker inside which nothing was started because it did not answer may answer now.
-        must_run = not self.step.max_moves_per_broker and not was_held_back and not wave.inside
-        self._skipped_start |= bool(waiting) and not may_start
-        is_unexpected = bool(lost) or (waiting and not in_flight and must_run and not self._skipped_start)
-        self._unexpected_reads = self._unexpected_reads + 1 if is_unexpected else 0
-        if self._unexpected_reads == READS:
-            if lost:
-                cause = "somebody cancelled moves" + (", or a directory failed" if wave.inside else "")
-                self.step.say(f"{cause}: {preflight.partition_names(lost)}")
-            self.step.raise_unfinished(by_state)
-        if is_unexpected:
-            return False
-        if waiting and not self._states[-1].holds_back:
-            if may_start:
-                self._skipped_start = False
-                self._start(now)
-            return False
-        if self._states[-1].is_paused:
-            return False
-        if not in_flight and not waiting and not wave.skipped(now):
-            self.step.record_copied()
-        return not in_flight and (not waiting or self._states[-1].ending == STOP)
-
-    def _lost(
-        self, now: Observed, waiting: Collection[TopicPartition], in_flight: Collection[TopicPartition]
-    ) -> list[TopicPartition]:
-        """Partitions that wait although they were in flight."""
-        wave = self.step.wave
-        if not wave.inside:
-            self._seen.update(in_flight)
-            return [partition for partition in waiting if partition in self._seen]
-        self._seen.update(wave.replicas_at(now, Place.MOVING))
-        return sorted({replica[:2] for replica in wave.replicas_at(now, Place.OLD) if replica in self._seen})
-
-    def _start(self, now: Observed) -> None:
-        """Start what waits and has room; a wave that was held back until now begins with the step execute."""
-        if not self._is_executed:
-            wave = replace(self.step.wave, own_rates=own_rates(self.step.wave, self._states))
-            replace(self.step, wave=wave).execute(is_watched=True)
-            return
-        with self.step.changing():
-            self.step.start_next(now)
-
-    def _end_if_stopped(self, now: Observed) -> None:
-        if self._states[-1].ending == STOP:
-            self.step.off(cancel=False, accept_owed=False)
-            state = f"{describe_state(self.step.wave, now)}; nothing more is started"
-            because = f", because {self._states[-1].because}" if self._states[-1].because else ""
-            raise Stopped(f"{self.step.name} was stopped: {state}{because}")
-
-    def _new_guard(self) -> Guard:
+    def _guard(self) -> Guard:
         """With the baseline of the journal."""
         step, now = self.step, self.step.observe()
-        guard = Guard(step, step.held_baseline(), now.min_isr)
-        if self.step.wanted_states()[-1].pressure:  # a killed process has seen it
-            guard.look(now, time.monotonic())
-        return guard
+        guard = Guard(step.held_baseline(), now.min_isr, step.on_pressure)
+        if step.wanted_states()[-1].pressure:  # a killed process has seen it
+            at_seconds = time.monotonic()
+            guard = guard.seen(step.wave, now, self._full_directories(now, at_seconds), at_seconds)
+        return replace(guard, kinds=frozenset())
 
-    def _react(self, now: Observed, at_seconds: float) -> None:
-        """Hold the wave back while the cluster is worse than at its begin."""
-        step, wanted = self.step, self._states[-1]
-        self._guard.look(now, at_seconds)
-        reaction = self._guard.reaction(wanted, at_seconds)
-        if reaction == wanted:
-            return
-        with step.changing():
-            self._guard.record(reaction)
-            if reaction.because:
-                step.say(f"{step.name}: {REACTIONS[step.on_pressure]}")
-            else:
-                step.say(f"{step.name} goes on: the cluster is as it was when the wave began")
-                wave = step.wave.with_rates(self._rates).without(follower_elements(self._released))
-                step.restore_throttles(wave, is_watched=True, why="throttles of leaders were lifted")
-
-    def _obey(self, now: Observed, at_seconds: float) -> None:
-        """Do what the operator wants since the last look."""
+    def _look(self, at_seconds: float) -> Look:
+        """Observe the wave, and at last what operators want of it."""
         step = self.step
-        if (version := step.warehouse.version("executions")) != self._version:
-            known = len(self._states)
-            self._version = version
-            step.check_still_held()
-            rows = claims.since_hold(step.warehouse, step.plan, step.wave.number)
-            self._states = history(rows, claims.WANTED)
-            self._is_executed = any(row["event"] == claims.EXECUTED for row in rows)
-            self._never_set = never_set(rows)
-            for before, state in pairwise(self._states[known - 1 :]):
-                if replace(state, pressure=before.pressure, because=before.because) != before:
-                    step.say(f"{step.name}: wanted is now: {describe_wanted(state)}")
-        if self._never_set & now.alive:
-            with step.changing():
-                step.note_returned(now)
-        if self._states[-1].ending == CANCEL:
+        now = step.observe_settled(only_own=True)
+        stored = step.ends(now)
+        full = self._full_directories(now, at_seconds)
+        hold = step.check_still_held()
+        copies = running_copies(step.wave, now, stored)
+        self.gauge = (Gauge() if history(hold)[-1].is_paused else self.gauge).seen(at_seconds, copies)
+        return Look(at_seconds, now, hold, stored, copies, full, self.gauge, self._lines.is_due(at_seconds))
+
+    def _full_directories(self, now: Observed, at_seconds: float) -> frozenset[Sign]:
+        """Directories over their limit; they are looked at once a minute."""
+        if self._full_seconds is None or at_seconds - self._full_seconds >= _DIRECTORY_SECONDS:
+            self._full_seconds = at_seconds
+            self._full = frozenset(self.step.full_directories(now))
+        return self._full
+
+    def _perform(self, actions: Sequence[Action], look: Look) -> bool:
+        """Do these actions; whether the watch has ended. Each change of the cluster is made under the lock."""
+        step = self.step
+        for action in actions:
+            match action:
+                case Say(line, is_progress):
+                    step.say(line)
+                    if is_progress:
+                        self._lines.take_turn(look.at_seconds)
+                case RecordCopied():
+                    step.record_copied()
+                case Start(own_rates) if own_rates is not None:
+                    replace(step, wave=replace(step.wave, own_rates=own_rates)).execute(is_watched=True)
+                case End():
+                    self._end(action, look)
+                case _:
+                    with step.changing():
+                        self._change(action, look)
+        return any(isinstance(action, End) for action in actions)
+
+    def _change(self, action: Action, look: Look) -> None:
+        """Change the cluster or the journal."""
+        step = self.step
+        match action:
+            case React(wanted):
+                self._record(wanted)
+            case NoteReturned():
+                step.note_returned(look.now)
+            case SetRates(values):
+                for line in step.set_rates(values):
+                    step.say(f"rate not set: {line}")
+            case Restore(wave, why):
+                step.restore_throttles(wave, is_watched=True, why=why)
+            case Start():
+                if not step.wanted_states()[-1].holds_back:  # since the look
+                    step.start_next(look.now)
+            case Release(changes):
+                step.admin.alter(changes)
+
+    def _record(self, reaction: Wanted) -> None:
+        """Write a reaction to the journal; what operators want meanwhile stays."""
+        step = self.step
+
+        def text() -> str:
+            newest = step.wanted_states()[-1]
+            ending = newest.ending or reaction.ending
+            return replace(newest, pressure=reaction.pressure, because=reaction.because, ending=ending).to_json()
+
+        step.journal.record_wanted(step.plan, step.wave.id, text)
+
+    def _end(self, end: End, look: Look) -> None:
+        """Do what an end needs; raises unless the wave is done."""
+        step = self.step
+        if end.how is How.UNFINISHED:
+            step.raise_unfinished(step.wave.by_state(look.now))
+        if end.how is How.CANCELLED:
             with step.changing():
                 step.cancel()
+        if end.how in (How.CANCELLED, How.STOPPED):
             step.off(cancel=False, accept_owed=False)
-            raise Stopped(f"{step.name} was cancelled")
-        # A rate that somebody has removed is set again with its last value, by _keep_throttles.
-        seen = replace(now, throttles={**self._rates, **now.throttles})
-        if at_seconds >= self._next_step and not is_there(step.wave, self._states, seen):
-            self._next_step = at_seconds + STEP_SECONDS
-            with step.changing():
-                for line in steer(step.admin, step.wave, self._states, seen):
-                    step.say(f"rate not set: {line}")
-        own = rates(step.wave, Wanted())
-        self._rates.update({key: value for key, value in now.throttles.items() if key in own})
-
-    def _due(self, now: Observed, copies: Mapping[Copy, CopySize]) -> set[Copy]:
-        """Copies that are nearly done or done: from here on they need no entry in the list of followers.
-
-        Entries that were there before the wave are somebody else's and stay.
-        """
-        wave, done = self.step.wave, self.step.wave.by_state(now)[MoveState.DONE]
-        if wave.inside:  # there is no such list
-            return set()
-        near = {
-            copy
-            for copy, size in copies.items()
-            if size.left_bytes <= max(LAST_STRETCH_BYTES, 2 * self.gauge.last_gain_bytes(copy))
-        }
-        near |= self._released_before(now, copies)
-        near |= {(*partition, broker) for partition in done for broker in wave.added(partition)}
-        before = {
-            key[1]: value.split(",") for key, value in wave.previous_throttles.items() if key[2] == FOLLOWER_REPLICAS
-        }
-        due = {copy for copy in near if f"{copy[1]}:{copy[2]}" not in before.get(copy[0], ())}
-        self._released |= due
-        return due
-
-    def _released_before(self, now: Observed, copies: Mapping[Copy, CopySize]) -> set[Copy]:
-        """At the first look: copies that an earlier process has released, as they are in no list and little is left.
-
-        Little is what they copy in two looks at the highest rate of their broker, because their gain is unknown.
-        """
-        if not self._is_first_look:
-            return set()
-        self._is_first_look = False
-        result = set()
-        for (topic, number, broker), size in copies.items() if self._is_executed else ():
-            is_listed = f"{number}:{broker}" in elements_of(now.throttles.get(("topics", topic, FOLLOWER_REPLICAS)))
-            if not is_listed and size.left_bytes <= 2 * CHECK_SECONDS * self._most_bytes_per_s(broker):
-                result.add((topic, number, broker))
-        return result
-
-    def _most_bytes_per_s(self, broker: int) -> int:
-        """The highest rate of a follower since the wave holds the cluster."""
-        key = "brokers", str(broker), FOLLOWER_RATE
-        return max(rates(self.step.wave, state).get(key, 0) for state in self._states)
-
-    def _keep_throttles(self, now: Observed) -> bool:
-        """Set throttles again that somebody has removed; whether all were there."""
-        elements = {**follower_elements(self._released), **self._guard.lifted(self._states[-1])}
-        wave = self.step.wave.with_rates(self._rates).without(elements)
-        by_state = wave.by_state(now)
-        if not wave.absent_throttles(now) or not (by_state[MoveState.NOT_STARTED] or wave.moving(now)):
-            return True
-        with self.step.changing():
-            self.step.restore_throttles(wave, is_watched=True)
-        return False
-
-    def _release(self, now: Observed, due: set[Copy]) -> None:
-        """Take copies out of the lists of followers; the leader's rate still limits them.
-
-        While the wave is slowed down, partitions that lack an old replica are taken out of the lists of leaders too.
-        """
-        elements = {**follower_elements(due), **self._guard.lifted(self._states[-1])}
-        if changes := shortened(now.throttles, elements):
-            with self.step.changing():
-                self.step.admin.alter(changes)
-
-    def _say(self, now: Observed, copies: Mapping[Copy, CopySize], stored: Stored, at_seconds: float) -> None:
-        if self._lines.is_due(at_seconds):
-            left = sum(size.left_bytes for size in copies.values()) + waiting_bytes(self.step.wave, now, stored)
-            rate = self.gauge.rate_bytes_per_s
-            unknown = unknown_sizes(self.step.wave, now, stored, copies)
-            pace = f", {human_rate(rate)}" if rate else ""
-            if rate and not unknown:
-                pace += f", about {human_time(left / rate)} more"
-            progress = f"{human_bytes(left)} left to copy{pace}{describe_unknown(unknown)}"
-            self.step.say(f"{self.step.name}: {describe_state(self.step.wave, now)}; {progress}")
-
-    def _held_back(self) -> list[str]:
-        """Why nothing is started, if the cluster is the reason."""
-        because = self._states[-1].because
-        return [f"held back: {because}"] if because else []
-
-    def _check_patience(self, at_seconds: float, now: Observed) -> None:
-        if self._states[-1].is_paused:
-            self.gauge = Gauge()
-        if self.gauge.idle_seconds >= self.patience.stall_seconds:
-            raise Stalled(
-                f"{self.step.name}: no progress for {human_time(self.gauge.idle_seconds)}, the throttles stay: "
-                f"{describe_state(self.step.wave, now)}{bullets([*self._held_back(), *self.gauge.stalled()])}"
-            )
-        if self.patience.is_over(at_seconds):
-            moving = self.step.wave.by_state(now)[MoveState.IN_FLIGHT]
-            raise StillMoving(
-                f"{self.step.name}: copies still run under their throttles: {preflight.partition_names(moving)}"
-            )
+            raise Stopped(end.message)
+        if end.how in (How.STALLED, How.TIME_OVER):
+            raise {How.STALLED: Stalled, How.TIME_OVER: StillMoving}[end.how](end.message)

@@ -6,11 +6,25 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from execution.inside import RUNNING, Move, Moves, Place, moves_back, moves_inside, place_of
-from execution.observed import Observed, Replica, Throttle, TopicPartition
+from execution.journal import WaveId
+from execution.observed import (
+    RUNNING,
+    Move,
+    Moves,
+    Observed,
+    Place,
+    Replica,
+    Throttle,
+    TopicPartition,
+    moves_back,
+    moves_inside,
+    place_of,
+)
 from execution.throttles import Entries, covers, describe, entry, is_list
 from optimizer.emit import dir_move_files
 from optimizer.emit.log_dir_files import BACK, FORWARD
+from optimizer.kafka.throttle import careful_throttles, config_entries
+from stored.verdicts import Refused
 
 REASSIGNMENT = "reassignment.json"
 ROLLBACK_THROTTLE = "rollback-throttle.json"
@@ -38,7 +52,6 @@ class Wave:
     Parameters
     ----------
     number : int
-        Negative for the rollback of a wave.
     style : str
         Throttle style: careful or kafka.
     documents : mapping
@@ -61,6 +74,8 @@ class Wave:
         The planned directory of each replica that arrives; Kafka chooses the directory of a replica that is not here.
     inside : mapping of (topic, partition, broker) to (path, path)
         Directories before and after of each replica that moves inside its broker. Such a wave keeps all replica lists.
+    is_rollback : bool
+        Whether it takes the wave of this number back.
     """
 
     number: int
@@ -76,6 +91,12 @@ class Wave:
     own_rates: Mapping[Throttle, frozenset[str]] = field(default_factory=dict)
     log_dirs: Mapping[Replica, str] = field(default_factory=dict)
     inside: Moves = field(default_factory=dict)
+    is_rollback: bool = False
+
+    @property
+    def id(self) -> WaveId:
+        """Its key in the journal."""
+        return WaveId(self.number, self.is_rollback)
 
     def state_of(self, partition: TopicPartition, now: Observed) -> MoveState:
         """Progress of one of its partitions; a move to another list than planned is ``OTHER``."""
@@ -254,11 +275,6 @@ class Wave:
         return inside | {(replica[2], self.log_dirs.get(replica, "")) for replica in arriving}
 
     @property
-    def is_rollback(self) -> bool:
-        """Whether it takes a wave of the plan back."""
-        return self.number < 0
-
-    @property
     def copies(self) -> bool:
         """Whether the wave copies any replica."""
         return bool(self.inside) or any(self.added(partition) for partition in self.after)
@@ -315,25 +331,44 @@ def build_wave(
 
 
 def rollback_of(wave: Wave) -> Wave:
-    """The wave that takes a wave back: a wave of its own, with the negative number.
+    """The wave that takes a wave back: a wave of its own.
 
     Partitions that Kafka cannot move back are not in it.
     """
     after = {partition: wave.before[partition] for partition in wave.after if partition not in wave.stuck}
+    is_of_journal = not wave.documents
     data = json.loads(wave.documents.get(ROLLBACK_THROTTLE, "{}"))
+    planned = {_throttle(row): row["value"] for row in data.get(wave.style, [])}
     return replace(
         wave,
-        number=-wave.number,
+        is_rollback=True,
         documents={},
         before={partition: wave.after[partition] for partition in after},
         after=after,
         stuck=frozenset(),
-        throttles={_throttle(row): row["value"] for row in data.get(wave.style, [])},
-        copy_bytes_per_s=data.get("copy_bytes_per_s"),
+        throttles=_throttles_back(wave, after) if is_of_journal else planned,
+        copy_bytes_per_s=wave.copy_bytes_per_s if is_of_journal else data.get("copy_bytes_per_s"),
         own_rates={},
         log_dirs=_log_dirs(wave.documents, BACK),
         inside=moves_back(wave.inside),
     )
+
+
+def _throttles_back(wave: Wave, back: Mapping[TopicPartition, tuple[int, ...]]) -> dict[Throttle, str]:
+    """Throttles of the rollback of a wave whose documents are gone: its lists the other way round, at its rate."""
+    if wave.inside:
+        return dict(wave.throttles)
+    lists = careful_throttles(back, wave.after)
+    rate_bytes_per_s = wave.copy_bytes_per_s
+    if rate_bytes_per_s is None:
+        if lists.brokers:
+            raise Refused(
+                f"the documents of wave {wave.number} are missing or changed, and it copied nothing, so there is no "
+                "rate to take it back with: plan again"
+            )
+        return {}
+    entries = config_entries(lists, rate_bytes_per_s, rate_bytes_per_s)
+    return {(kind, name, config): value for kind, name, config, value in entries if value}
 
 
 def replica_lists(texts: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:

@@ -192,7 +192,18 @@ def _execute(names: Sequence[str], options: argparse.Namespace) -> int:
     if NAMES[0] in names and os.environ.get(LOCAL_INPUT):
         inputs.check(settings.clusters)
     with lock_run(run_id, places.locks_of_run(settings.storage, run_id)), _report_full_disk(settings):
+        _check_not_approved(settings.storage, run_id)
         return _plan(names, settings, run_id)
+
+
+def _check_not_approved(storage: Storage, run_id: str) -> None:
+    """Check the approvals of a local warehouse before Spark starts. The stages check those of every warehouse."""
+    warehouse = places.local(storage.warehouse)
+    if warehouse and (warehouse / "approvals").is_dir():
+        from stored import approvals
+        from stored.tables import Warehouse
+
+        approvals.check_none(Warehouse(storage.warehouse).rows("approvals", run_id=run_id), run_id)
 
 
 def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:

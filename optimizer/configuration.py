@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeGuard, get_args, get_origin
 
+from optimizer.approval_setting import Approval, ClusterApproval
 from optimizer.errors import ConfigError
 from optimizer.setting_checks import Problems
 from optimizer.settings import (
@@ -38,7 +39,9 @@ _SECTIONS: dict[str, type] = {
     "schedule": Schedule,
     "emit": Emit,
     "execution": Execution,
+    "approval": Approval,
 }
+_OPTIONAL = ("approval",)  # sections that differ when they are empty and when they are missing
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ _TABLES: dict[str, tuple[type, str]] = {
     "pins": (Pin, '{topics = "audit[.].*", racks = ["a"]}'),
     "replication_factors": (TopicFactor, '{topics = "audit[.].*", factor = 3}'),
     "windows": (Window, '{days = ["fri"], start = "22:00", end = "06:00", time_zone = "Europe/Dublin"}'),
+    "clusters": (ClusterApproval, '{id = "orders", most_moved_bytes = 100e9}'),
 }
 
 
@@ -113,8 +117,10 @@ def section_of(knob: str) -> str:
 
 def _typed_value(knob: Field[Any], value: object, section: str) -> object:
     """The value of a knob with its type; for all knobs except lists of tables. Lists have entries of one type."""
-    type_ = str if knob.default is MISSING else type(knob.default)
-    entry = get_args(knob.type)[0] if type_ is tuple else None
+    # A knob without a value by default is declared as its type or None.
+    declared: Any = get_args(knob.type)[0] if knob.default is None else knob.type
+    type_ = str if knob.default is MISSING else get_origin(declared) or declared
+    entry = get_args(declared)[0] if type_ is tuple else None
     if type_ is float and type(value) is int:
         return float(value)
     if entry and isinstance(value, list) and all(type(item) is entry for item in value):
@@ -153,6 +159,14 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         old = result.get(name)
         result[name] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
+
+
+def only_of(content: Mapping[str, Any], cluster_id: str) -> str:
+    """``only`` of a cluster in stored settings, also of another release; empty if the run plans everything."""
+    tables = [table for table in content.get("clusters", ()) if table["id"] == cluster_id]
+    return str(
+        next((table["only"] for table in tables if table.get("only")), content.get("policy", {}).get("only", ""))
+    )
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -202,6 +216,7 @@ def build(content: Mapping[str, Any]) -> Settings:
     sections = {
         name: problems.collect(partial(_typed, kind, content.get(name, {}), f"[{name}]", base=()))
         for name, kind in _SECTIONS.items()
+        if name not in _OPTIONAL or name in content
     }
     tables = content.get("clusters", [])
     if not is_tables(tables):

@@ -10,8 +10,11 @@ from pyspark.errors import PySparkException
 
 from optimizer.errors import BallastError
 
-# Delta's errors if two processes create or change a table at the same time. A retry finds the work done.
-_CONFLICT = re.compile(r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|DELTA_METADATA_CHANGED")
+# Delta's errors if two processes create or change a table at the same time. Nothing was written then: a retry finds the
+# work done, or repeats it on the new version.
+_CONFLICT = re.compile(
+    r"DELTA_PROTOCOL_CHANGED|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|DELTA_METADATA_CHANGED|DELTA_CONCURRENT_"
+)
 _PAUSE_SECONDS = (0.5, 1.0, 2.0, 4.0)  # between attempts: another writer of the table finishes within seconds
 
 

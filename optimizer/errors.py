@@ -93,6 +93,12 @@ class AlreadyApproved(BallastError):
     exit_code = 3
 
 
+class Removed(BallastError):
+    """The plan of this run was removed, so the run is not planned again."""
+
+    exit_code = 3
+
+
 class QualityGateFailed(BallastError):
     """A critical data-quality expectation failed."""
 

@@ -2,15 +2,19 @@
 
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from optimizer import places
 from optimizer.errors import InputError
 from optimizer.setting_checks import server_address, server_addresses
 from optimizer.settings import ClusterInput
+from optimizer.units import first_of
 
 _SECONDS = 3.0  # timeout of a connection; a server that is slower is left to the client
+_HEAD_BYTES = 2**18  # a file that is longer may describe topics further down
+TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # metrics, racks or capacities: never topics
+_OF_TOPICS = frozenset({"topic", "partition", "assignment", "reassignment"})  # kinds of records
 
 
 def folder_remedy(cluster: ClusterInput) -> str:
@@ -50,20 +54,54 @@ def check(clusters: Iterable[ClusterInput]) -> None:
 
 def _folder_errors(cluster: ClusterInput) -> Iterator[InputError]:
     folder = places.local(cluster.input) if cluster.input else None
-    if folder and not folder.exists():
+    if folder is None:
+        return
+    if not folder.exists():
         yield missing_folder(cluster)
-    elif folder and folder.is_dir() and not _has_file(folder):
-        yield empty_folder(cluster)
+        return
+    try:
+        files = _files(folder)
+        if not files:
+            yield empty_folder(cluster)
+        elif not cluster.bootstrap_servers and not any(map(_may_have_topics, files)):
+            yield _without_topics(cluster, folder, files)
+    except OSError:
+        return  # Spark may have other rights
 
 
-def _has_file(folder: Path) -> bool:
-    """Whether the folder has a file that Spark reads, or a subfolder that can't be listed."""
-    unreadable: list[OSError] = []
-    for _, folders, files in os.walk(folder, onerror=unreadable.append, followlinks=True):
-        if any(not _is_hidden(name) for name in files):
-            return True
+def _files(folder: Path) -> list[Path]:
+    """The files that Spark reads, those with ``topic`` in their names first; for a file the file itself."""
+    if not folder.is_dir():
+        return [folder]
+    found = []
+    for place, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+        found += [Path(place, name) for name in names if not _is_hidden(name)]
         folders[:] = [name for name in folders if not _is_hidden(name)]
-    return bool(unreadable)
+    return sorted(found, key=lambda path: ("topic" not in path.name, path))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _may_have_topics(file: Path) -> bool:
+    """Whether the head of a file describes a topic, or the file goes on after it."""
+    from sources.detect import parse_file  # all parsers: they would slow down --help
+
+    if file.name.endswith((*TABLES, ".parquet")):
+        return False
+    with file.open("rb") as content:
+        head = content.read(_HEAD_BYTES + 1)
+    has_topics = any(record.kind in _OF_TOPICS for record in parse_file(head[:_HEAD_BYTES], name=file.name))
+    return has_topics or len(head) > _HEAD_BYTES
+
+
+def _without_topics(cluster: ClusterInput, folder: Path, files: Sequence[Path]) -> InputError:
+    if folder.is_file():
+        return InputError(f"the file {cluster.input} does not describe topics: {folder_remedy(cluster)}")
+    names = first_of(sorted(str(file.relative_to(folder)) for file in files), 3)
+    remedy = "put the output of kafka-topics.sh --describe into it"
+    return InputError(f"no file of the folder {cluster.input} describes topics (it has {names}): {remedy}")
 
 
 def _is_hidden(name: str) -> bool:

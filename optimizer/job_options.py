@@ -13,7 +13,7 @@ from optimizer.option_parser import OptionParser
 EPILOG = """\
 Options override the configuration file, which overrides conf/default.toml: see docs/configuration.md.
 exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused: a data quality gate or the audit
-failed, or the plan of the run is already approved"""
+failed, or the plan of the run is already approved or removed"""
 # Set if this machine reads the inputs, so that Spark uses its disks and its network.
 LOCAL_INPUT = "BALLAST_LOCAL_INPUT"
 

@@ -14,7 +14,9 @@ from schemas.verdicts import REPLACED, WITH_PLAN
 Row = Mapping[str, Any]
 
 
-def write_run_page(folder: Path, run_id: str, verdicts: Mapping[str, Row], decisions: Mapping[str, Row]) -> None:
+def write_run_page(
+    folder: Path, run_id: str, verdicts: Mapping[str, Row], decisions: Mapping[str, Row], *, home: str = ""
+) -> None:
     """Write the page of a run, and its style sheet, into the folder of the run. It links the files in the folder.
 
     Parameters
@@ -24,21 +26,15 @@ def write_run_page(folder: Path, run_id: str, verdicts: Mapping[str, Row], decis
     decisions : mapping of str to mapping
         Content of ``decision.json`` of each cluster that has one. Those of clusters that a stage has stopped since do
         not count.
+    home : str
+        Link to the page of all runs.
     """
     results = [
-        ClusterResult(
-            cluster,
-            verdict["verdict"],
-            verdict["stage"],
-            verdict["reason"],
-            verdict["moved_bytes"],
-            decisions.get(cluster) if verdict["verdict"] in WITH_PLAN else None,
-            list(_links(folder, cluster, verdict)),
-        )
+        ClusterResult.of(cluster, verdict, decisions.get(cluster), list(_links(folder, cluster, verdict)))
         for cluster, verdict in sorted(verdicts.items())
     ]
     folders.write_page(folder / folders.STYLE, style())
-    folders.write_page(folder / folders.RUN_PAGE, fleet_page(run_id, results))
+    folders.write_page(folder / folders.RUN_PAGE, fleet_page(run_id, results, home=home))
 
 
 def published_decisions(folder: Path, clusters: Iterable[str]) -> dict[str, Row]:

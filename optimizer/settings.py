@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from typing import Any
 
+from optimizer.approval_setting import Approval
 from optimizer.cluster_policy import BROKER_LISTS, DEMOTE, FAILOVER_SPREADS, FEW, RACKS, ClusterPolicy
 from optimizer.folders import is_reserved
 from optimizer.setting_checks import (
@@ -138,6 +142,7 @@ class Policy(ClusterPolicy):
     leaders_band: float = 0.10
     in_band: float = 0.10
     out_band: float = 0.10
+    start_at: float = 0.0
     disk_headroom: float = 0.10
     bytes_tolerance: float = 0.001
     move_price: float = 0.0
@@ -152,7 +157,7 @@ class Policy(ClusterPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         bands = {name: getattr(self, name) for name in BANDS}
-        between("policy", {**bands, "dir_band": self.dir_band}, 0, 100)
+        between("policy", {**bands, "dir_band": self.dir_band, "start_at": self.start_at}, 0, 100)
         between("policy", {"disk_headroom": self.disk_headroom}, 0, 0.95)
         between("policy", {"bytes_tolerance": self.bytes_tolerance}, 0, 1)
         between("policy", {"move_price": self.move_price}, 0, 1000)
@@ -172,6 +177,28 @@ class Policy(ClusterPolicy):
 
 
 BANDS = ("disk_band", "replicas_band", "leaders_band", "in_band", "out_band")
+
+
+def with_knobs(policy: Policy, knobs: Mapping[str, Any]) -> Policy:
+    """The policy with other values of some knobs, which are not checked.
+
+    A stage has only its declared knobs, so no complete ``Policy`` can be built from them.
+    """
+    changed = copy(policy)
+    vars(changed).update(knobs)
+    return changed
+
+
+def with_policy(settings: "Settings", policy: Policy) -> "Settings":
+    """The settings with another policy, which is not checked."""
+    changed = copy(settings)
+    vars(changed)["policy"] = policy
+    return changed
+
+
+def start_policy(policy: Policy) -> Policy:
+    """The policy with the bands of a night on which a cluster waits: none is narrower than ``start_at``."""
+    return with_knobs(policy, {name: max(getattr(policy, name), policy.start_at) for name in (*BANDS, "dir_band")})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +243,7 @@ class Schedule:
         between("schedule", {"throttle_mb_per_s": self.throttle_mb_per_s}, LEAST_MB_PER_S, MOST_MB_PER_S)
         between("schedule", {"max_moves_per_wave": self.max_moves_per_wave}, 1, 10**7)
         between("schedule", {"batch_kb": self.batch_kb}, 0.1, 10**5)
-        between("schedule", {"valid_hours": self.valid_hours}, 0.01, 24 * 365)
+        between("schedule", {"valid_hours": self.valid_hours}, 0, 24 * 365)
         if self.first_night:
             check_first_night(self.first_night)
 
@@ -262,6 +289,7 @@ class Settings:
     schedule: Schedule = field(default_factory=Schedule)
     emit: Emit = field(default_factory=Emit)
     execution: Execution = field(default_factory=Execution)
+    approval: Approval | None = field(default_factory=lambda: None)  # no value of the class: no stage may read it
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -269,10 +297,12 @@ class Settings:
             problems.collect(partial(self._check_list, name))
         checks = (
             *(self._check_ids, self._check_only, self._check_policy_pins, self._check_patterns),
-            self._check_first_night,
+            *(self._check_first_night, self._check_start),
         )
         for check in checks:
             problems.collect(check)
+        if self.approval:
+            problems.collect(self.approval.check)
         problems.raise_any()
 
     def _check_ids(self) -> None:
@@ -329,6 +359,13 @@ class Settings:
             remedy = "nights are those of [[schedule.windows]]: give one, or leave first_night out"
             refuse("[schedule] first_night", self.schedule.first_night, remedy)
 
+    def _check_start(self) -> None:
+        """Reject a start width that no band reaches; not in ``Policy``, whose knobs may be checked one by one."""
+        least = min(getattr(self.policy, name) for name in BANDS)
+        if 0 < self.policy.start_at < least:
+            remedy = f"every band is wider, so nothing would wait: give more than {least:g}, or 0 to plan every night"
+            refuse("[policy] start_at", self.policy.start_at, remedy)
+
     def kafka_versions(self) -> dict[str, str]:
         """The Kafka version of each cluster; empty if it is not given."""
         return {cluster.id: cluster.kafka_version for cluster in self.clusters}
@@ -338,9 +375,14 @@ class Settings:
         return {cluster.id: cluster.over(self.policy) for cluster in self.clusters}
 
     def planning_json(self) -> str:
-        """The settings that decide the plan, as canonical JSON: all except locations, credentials and its execution."""
+        """The settings that decide the plan as canonical JSON: no locations, credentials, approval or execution.
+
+        ``start_at`` is left out if it is 0, so that a run without it has the hash that older releases gave it.
+        """
         content = asdict(self)
-        del content["storage"], content["execution"]
+        del content["storage"], content["execution"], content["approval"]
+        if not self.policy.start_at:
+            del content["policy"]["start_at"]
         for cluster in content["clusters"]:
             for location in ("input", "bootstrap_servers", "client_config"):
                 del cluster[location]

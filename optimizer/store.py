@@ -25,11 +25,10 @@ from optimizer.delta_tables import literal
 from optimizer.errors import RowsChanged, StageError
 from optimizer.fingerprint import count_and_hash, fingerprint_of, row_count_of
 from optimizer.shipped import UNKNOWN
+from schemas.runs import BEGIN
 from schemas.spark import conform, schema_of, small_frame
 from schemas.table import Table
 
-# Stage name of the row that a run adds to ``runs`` before it writes any other table.
-BEGIN = "begin"
 _THREADS = 4  # tables processed at the same time: a small commit mostly waits for files
 _FEW_ROWS = 100_000  # one task hashes up to this number of rows: several tasks take twice as long
 
@@ -316,6 +315,10 @@ class Store:
         """The row of ``runs`` for a stage of a run; None if the stage has not run."""
         return self._load_records(run_id).get(stage)
 
+    def has_only_begun(self, run_id: str) -> bool:
+        """Whether the run has no record of a stage: it has just begun, its first stage failed, or it was removed."""
+        return self._load_records(run_id).keys() == {BEGIN}
+
     def recorded_version(self, table: str, run_id: str) -> int:
         """Version of a table that its stage recorded after writing it.
 
@@ -353,6 +356,11 @@ class Store:
         with short_errors(table):
             return delta_tables.rows(self.spark, self.warehouse, _contract(table), run_id).collect()
 
+    def all_rows(self, table: str) -> DataFrame:
+        """The current rows of all runs in a table that exists."""
+        with short_errors(table):
+            return self.spark.read.format("delta").load(self.path(table))
+
     def put(self, table: str, rows: Iterable[Mapping[str, Any]], *, replacing: str | None) -> None:
         """Append rows. With ``replacing`` (an SQL condition), replace the rows that it selects."""
         self.ensure(table)
@@ -370,7 +378,7 @@ class Store:
 
     def _delete(self, table: str, where: str) -> None:
         with short_errors(table), self._locked(table):
-            DeltaTable.forPath(self.spark, self.path(table)).delete(where)
+            retry_conflicts(lambda: DeltaTable.forPath(self.spark, self.path(table)).delete(where))
 
     def _delete_record_before_change(self, table: str, run_id: str) -> None:
         """Delete the record of the table's stage before its rows change.

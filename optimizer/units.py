@@ -1,27 +1,46 @@
-"""Figures as people read them: decimal units (1 TB = 10^12 bytes), fixed places, thousands separated."""
+"""Figures as people read them: three significant digits, decimal units (1 TB = 10^12 bytes), thousands separated."""
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-_UNITS = (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))  # powers of 1000
+BYTE_UNITS = (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))  # powers of 1000
 SECONDS_PER_MINUTE = 60  # options and limits are in minutes, times are computed in seconds
 SECONDS_PER_HOUR = 3600  # figures and windows are in hours, times are computed in seconds
 _TIME_UNITS = ((SECONDS_PER_HOUR, "h"), (SECONDS_PER_MINUTE, "min"), (1, "s"))  # seconds and names
 _WHOLE_SECONDS = 10 * SECONDS_PER_MINUTE  # seconds: up to here measured times are in seconds
 _WHOLE_HOURS = 10 * SECONDS_PER_HOUR  # seconds: from here on hours are shown without a digit after the point
 NEVER_SECONDS = 2**53  # largest integer that a double holds exactly; used for "never"
-LEAST_GAP = 0.01  # percent: a smaller gap would be shown as 0.00 %
+_LEAST_PERCENT, _WHOLE_PERCENT = 0.001, 10  # least percentage that is shown; from 10 on percentages are whole
+_DIGITS = 3  # significant digits
+
+
+def _rounded(value: float) -> float:
+    """The value with the digits that people see."""
+    return float(f"{value:.{_DIGITS - 1}e}")
+
+
+def three_digits(value: float) -> str:
+    """A number with three significant digits; all digits of its whole part have a place.
+
+    >>> three_digits(33.352), three_digits(0.00281), three_digits(999.9), three_digits(0)
+    ('33.4', '0.00281', '1,000', '0')
+    """
+    rounded = _rounded(value)
+    places = _DIGITS - 1 - math.floor(math.log10(abs(rounded))) if rounded else 0
+    return f"{rounded:,.{max(places, 0)}f}"
 
 
 def human_bytes(value: float) -> str:
     """Bytes in the largest unit that gives a number of at least 1.
 
-    >>> human_bytes(1_234_000_000)
-    '1.23 GB'
+    >>> human_bytes(1_234_000_000), human_bytes(999_960_000_000)
+    ('1.23 GB', '1.00 TB')
     """
-    for unit, size in _UNITS:
-        if abs(value) >= size:
-            return f"{value / size:.2f} {unit}"
+    rounded = _rounded(value)
+    for unit, size in BYTE_UNITS:
+        if abs(rounded) >= size:
+            return f"{three_digits(rounded / size)} {unit}"
     return f"{value:.0f} B"
 
 
@@ -75,22 +94,18 @@ def human_hours(hours: float) -> str:
 
 
 def human_percent(value: float) -> str:
-    """A percentage, with two decimal places below 10."""
-    return f"{value:.2f} %" if abs(value) < 10 else f"{value:.0f} %"
+    """A percentage: whole from 10 on, with three significant digits below. Only 0 is shown as 0 %.
 
-
-def human_gap(percent: float) -> str:
-    """How far a plan is over its bound, rounded up to 0.01 %: only 0 is shown as 0.00 %.
-
-    >>> human_gap(0), human_gap(0.001), human_gap(2)
-    ('0.00 %', '0.01 %', '2.00 %')
+    >>> human_percent(58.9), human_percent(9.999), human_percent(7.692), human_percent(0.00281), human_percent(1e-9)
+    ('59 %', '10 %', '7.69 %', '0.00281 %', '0.00100 %')
     """
-    return human_percent(max(percent, LEAST_GAP) if percent > 0 else 0)
+    shown = max(value, _LEAST_PERCENT) if value > 0 else value
+    return f"{shown:.0f} %" if abs(_rounded(shown)) >= _WHOLE_PERCENT else f"{three_digits(shown)} %"
 
 
 def human_ratio(value: float) -> str:
-    """A ratio, such as ``1.05x``, with two decimal places below 100."""
-    return f"{value:.2f}x" if value < 100 else f"{value:.0f}x"
+    """A ratio, such as ``1.05x``."""
+    return f"{three_digits(value)}x"
 
 
 def plural(count: int, noun: str) -> str:

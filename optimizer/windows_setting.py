@@ -69,7 +69,8 @@ class Window:
 
     def __post_init__(self) -> None:
         problems = Problems()
-        for check in (self._check_days, self._check_times, self._check_time_zone, self._check_rate):
+        check_zone = partial(check_time_zone, f"{self.section} time_zone", self.time_zone)
+        for check in (self._check_days, self._check_times, check_zone, self._check_rate):
             problems.collect(check)
         problems.raise_any()
 
@@ -92,20 +93,22 @@ class Window:
         if not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", text):
             refuse(f"{self.section} {name}", text, "give a time from 00:00 to 23:59, two digits each, such as 06:00")
 
-    def _check_time_zone(self) -> None:
-        if self.time_zone in _UNKNOWN_TO_JAVA:
-            remedy = f"Spark may not know this name: give {_UNKNOWN_TO_JAVA[self.time_zone]}, which has the same time"
-            refuse(f"{self.section} time_zone", self.time_zone, remedy)
-        if self.time_zone not in _time_zones():
-            suggestion = did_you_mean(self.time_zone, _time_zones())
-            remedy = f"no time zone has this name{suggestion}: give one of the IANA database, such as Europe/Dublin"
-            refuse(f"{self.section} time_zone", self.time_zone, remedy)
-
     def _check_rate(self) -> None:
         rate = self.throttle_mb_per_s
         if rate != 0 and not LEAST_MB_PER_S <= rate <= MOST_MB_PER_S:
             remedy = f"give a number from {LEAST_MB_PER_S:g} to {MOST_MB_PER_S:g}, or 0 for that of [schedule]"
             refuse(f"{self.section} throttle_mb_per_s", rate, remedy)
+
+
+def check_time_zone(name: str, time_zone: str) -> None:
+    """Refuse a time zone that Python or Spark does not know."""
+    if time_zone in _UNKNOWN_TO_JAVA:
+        remedy = f"Spark may not know this name: give {_UNKNOWN_TO_JAVA[time_zone]}, which has the same time"
+        refuse(name, time_zone, remedy)
+    if time_zone not in _time_zones():
+        suggestion = did_you_mean(time_zone, _time_zones())
+        remedy = f"no time zone has this name{suggestion}: give one of the IANA database, such as Europe/Dublin"
+        refuse(name, time_zone, remedy)
 
 
 def check_first_night(text: str) -> None:

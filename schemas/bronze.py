@@ -114,6 +114,8 @@ SOURCES = Table(
         column("source", "string", "file (relative to the input folder), or kafka://bootstrap for a live cluster"),
         column("captured_at", "timestamp", "when it was captured (UTC); null for metric tables", nullable=True),
         column("records", "bigint", "number of records and samples in it"),
+        column("has_state", "boolean", "whether brokers, replica lists or directories are in it: they age a plan"),
+        column("kafka_cluster_id", "string", "Kafka's own id of the cluster, if the source has it", nullable=True),
     ),
     key=("source",),
 )

@@ -5,15 +5,25 @@ from schemas.table import Table, column, keyed
 APPROVALS = Table(
     name="approvals",
     doc=(
-        "The approval of one plan by one person, or its revocation. The sha256 of the manifest identifies the plan. "
-        "Only the approvals after a plan's last revocation are in force."
+        "The approval of one plan by a person or by rules, or its revocation. The sha256 of the manifest identifies "
+        "the plan. Only the approvals after a plan's last revocation are in force."
     ),
     columns=keyed(
         column("manifest_sha256", "string", "sha256 of the plan's manifest.json"),
-        column("approved_by", "string", "person who approved or revoked"),
+        column(
+            "approved_by",
+            "string",
+            "person who approved or revoked; of an approval by rules: rules and 8 characters of their sha256",
+        ),
         column("approved_at", "timestamp", "time of the row (UTC); always after the earlier rows of the plan"),
         column("approved_from", "string", "machine where the command ran"),
         column("is_revocation", "boolean", "whether the row revokes the approvals before it"),
+        column(
+            "rules",
+            "string",
+            "of an approval by rules: the rules and the figures of their limits, as JSON",
+            nullable=True,
+        ),
     ),
     key=("manifest_sha256", "approved_by", "approved_at"),
 )

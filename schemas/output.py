@@ -274,7 +274,8 @@ WAVE_FINDINGS = Table(
 ALTERNATIVES = Table(
     name="alternatives",
     doc="One figure of another plan for one cluster, made with other bands or limits; for clusters of at most "
-    "`[solver] alternatives_brokers` brokers. The figures of the plan itself are in plan_summary.",
+    "`[solver] alternatives_brokers` brokers. The figures of the plan itself are in plan_summary. "
+    "brokers_outside_bands counts by the bands of the run.",
     columns=keyed(
         column("position", "int", "order of the alternatives, from 1"),
         column("alternative", "string", "bands x 2, only urgent, half the bytes, or no limit"),

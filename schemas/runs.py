@@ -2,6 +2,9 @@
 
 from schemas.table import Table, column
 
+# Stage name of the row that a run adds before it writes any other table; the only row of a run that was removed.
+BEGIN = "begin"
+REMOVED = "was removed by tidy: only its verdicts, approvals, executions, waves, bounds and figures remain"
 RUNS = Table(
     name="runs",
     doc="One stage of one run, or the start of the run. With it a past plan can be recomputed and compared.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setup.paths import BUILD, HOME, build_folder
 
-PACKAGES = ("optimizer", "schemas", "sources")
+PACKAGES = ("optimizer", "schemas", "sources", "stored")
 # Data files that the packages read.
 _FILES = ("conf/default.toml",)
 _EPOCH = (

@@ -36,7 +36,7 @@ Spark's own options (--master, --deploy-mode, --conf, --driver-memory, ...) go t
 Everything after -- goes to the job.
 
 exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 refused by a data-quality gate, by the audit, or because
-the run's plan is already approved"""
+the run's plan is already approved or removed"""
 
 # Runs a file with the program name that the user typed, so that its usage shows this name.
 _RUN_AS_TYPED = """\

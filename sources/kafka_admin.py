@@ -13,7 +13,7 @@ import logging
 import re
 import uuid
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -30,6 +30,7 @@ with warnings.catch_warnings():
     from kafka.admin import ConfigResource, ConfigResourceType
     from kafka.errors import KafkaError as KafkaError
     from kafka.errors import for_code
+    from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
     from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 
 CLIENT_ERRORS = (KafkaError, OSError, ValueError, AssertionError, ImportError)
@@ -154,6 +155,52 @@ def properties_of(path: str) -> dict[str, str]:
         ) from None
 
 
+def _keep_last_bytes(receive: Callable[[Any], tuple[bytes, Exception | None]]) -> Any:
+    """A receiver that gives the end of a connection only after its last bytes.
+
+    kafka-python 3.0.12 drops the bytes that arrive together with the end: a broker's refusal of a password is in them.
+    """
+
+    def received(transport: Any) -> tuple[bytes, Exception | None]:
+        data, error = receive(transport)
+        return data, None if data else error
+
+    return received
+
+
+for _transport in (KafkaTCPTransport, KafkaSSLTransport):
+    _transport._sock_recv = _keep_last_bytes(_transport._sock_recv)
+
+
+class WrongPassword(InputError):
+    """The cluster refuses the user's name or password: no other server and no later try helps."""
+
+
+class _Refusals(logging.Handler):
+    """Keeps whether a connection was refused: the library logs this, tries again, and raises only a timeout."""
+
+    is_refused = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look at a warning."""
+        self.is_refused |= "AuthenticationFailed" in record.getMessage() + repr(record.args)
+
+
+@contextmanager
+def _noticing_refusals() -> Iterator[_Refusals]:
+    """Listen to the warnings of the library's connections; they go nowhere else."""
+    logger, handler = logging.getLogger("kafka.net.manager"), _Refusals(logging.WARNING)
+    before = logger.level, logger.propagate
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before
+
+
 @contextmanager
 def connected(options: Mapping[str, object]) -> Iterator[AskingAdmin]:
     """Open an admin client and close it at the end; its errors become one line without secrets.
@@ -167,7 +214,15 @@ def connected(options: Mapping[str, object]) -> Iterator[AskingAdmin]:
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     try:
         timeouts = {"request_timeout_ms": REQUEST_MS, "bootstrap_timeout_ms": REQUEST_MS}
-        client = KafkaAdminClient(**(timeouts | dict(options)))
+        with _noticing_refusals() as refusals:
+            try:
+                client = KafkaAdminClient(**(timeouts | dict(options)))
+            except CLIENT_ERRORS as error:
+                if not refusals.is_refused:
+                    raise
+                servers = options.get("bootstrap_servers")
+                refused = "the cluster refuses this user's name or password; check client_config"
+                raise WrongPassword(f"cannot read kafka://{servers}: {refused}") from error
         try:
             yield cast(AskingAdmin, _Client(client))
         finally:
@@ -182,9 +237,14 @@ def one_line(error: Exception, options: Mapping[str, object]) -> str:
     text = " ".join(str(error).split()) or "no details"
     for secret in secrets(options):
         text = text.replace(secret, "***")
+    text = re.sub(r"\b(\w+Request)(?:_v\d+)?\(.*", r"\1", text)  # the library prints the whole request
     servers, name = options.get("bootstrap_servers"), type(error).__name__
     message = text if text.startswith(name) else f"{name}: {text}"
-    return f"cannot read kafka://{servers}: {message}; check bootstrap_servers, client_config and the network"
+    is_right = name.endswith("AuthorizationFailedError")
+    check = (
+        "the rights of the user (docs/rights.md)" if is_right else "bootstrap_servers, client_config and the network"
+    )
+    return f"cannot read kafka://{servers}: {message}; check {check}"
 
 
 def topology(admin: Admin, *, configs_of: Collection[str] | None = None) -> Iterator[Record]:

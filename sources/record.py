@@ -71,6 +71,8 @@ KINDS = (
     "consumer_member",
     "malformed",
 )
+# Records of the state of a cluster, which a plan is made from: brokers, replica lists and directories.
+STATE_KINDS = ("broker", "topic", "partition", "assignment", "reassignment", "log_dir", "log_dir_replica")
 
 
 @dataclass(frozen=True, slots=True)

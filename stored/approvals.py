@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from optimizer.errors import AlreadyApproved
+
 Row = Mapping[str, Any]
 
 
@@ -29,6 +31,21 @@ def revocation(rows: Iterable[Row]) -> Row | None:
     """The newest of one plan's rows if it is a revocation; None otherwise."""
     newest = max(rows, key=_order, default=None)
     return newest if newest and newest["is_revocation"] else None
+
+
+def check_none(rows: Iterable[Row], run_id: str) -> None:
+    """Check that nobody has approved a plan of a run; a revocation does not change that, its waves may still run.
+
+    Raises
+    ------
+    AlreadyApproved
+    """
+    newest = max((row for row in rows if not row["is_revocation"]), key=_order, default=None)
+    if newest:
+        raise AlreadyApproved(
+            f"{newest['approved_by']} has approved the plan of run {run_id!r} for cluster {newest['cluster_id']}, "
+            "so this run is not planned again: give another --run-id"
+        )
 
 
 def _order(row: Row) -> tuple[Any, bool]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,8 @@ from optimizer.emit.inside_sentences import Copied
 from optimizer.emit.manifest import FORMAT, NAME
 from optimizer.errors import StageError
 from optimizer.similar import did_you_mean
-from schemas.verdicts import NOTHING_TO_DO, PLANNED
+from schemas.runs import BEGIN, REMOVED
+from schemas.verdicts import NOTHING_TO_DO, PLANNED, WITH_PLAN
 from stored.tables import Warehouse
 from stored.verdicts import NoManifest, Refused, Verdict, check_planned, last_verdicts
 
@@ -67,6 +68,7 @@ class StoredRuns:
         chosen = {"run_id": run_id, "cluster_id": cluster_id}
         self.key = {name: value for name, value in chosen.items() if value is not None}
         self._grouped: dict[tuple[Any, ...], Mapping[Key, list[Row]]] = {}
+        self._records: dict[str, Mapping[str, Row]] = {}
 
     @cached_property
     def verdicts(self) -> Mapping[Key, Verdict]:
@@ -107,6 +109,12 @@ class StoredRuns:
         """When the last verdict of a run was stored, by run; a run is missing if Delta's log does not show it."""
         return self.warehouse.written_at("verdicts", (row["run_id"] for row in self._rows))
 
+    def records(self, run_id: str) -> Mapping[str, Row]:
+        """The records of a run in table ``runs``, by stage. They are read once for all its clusters."""
+        if run_id not in self._records:
+            self._records[run_id] = {row["stage"]: row for row in self.warehouse.rows("runs", run_id=run_id)}
+        return self._records[run_id]
+
     def __iter__(self) -> Iterator["StoredRun"]:
         return (StoredRun(self.warehouse, *key, among=self) for key in self.verdicts)
 
@@ -124,6 +132,34 @@ class StoredRuns:
                 grouped[row["run_id"], row["cluster_id"]].append(row)
             self._grouped[request] = grouped
         return self._grouped[request]
+
+
+def last_run(warehouse: Warehouse, cluster_id: str | None, *, allowed: Collection[str] = ()) -> str:
+    """The run whose verdict was stored last, from the verdicts alone.
+
+    Parameters
+    ----------
+    cluster_id : str or None
+        Only the runs of this cluster; None for all runs.
+    allowed : collection of str
+        Only runs with one of these verdicts; any by default.
+
+    Raises
+    ------
+    StageError
+        When there is no such run, the cluster is unknown, or Delta's log does not show which of several is the last.
+    """
+    stored = StoredRuns(warehouse, cluster_id=cluster_id)
+    runs = {run_id for (run_id, _), row in stored.verdicts.items() if not allowed or row["verdict"] in allowed}
+    of_cluster = "" if cluster_id is None else f" of cluster {cluster_id!r}"
+    if not runs:
+        what = "run" if not allowed else "run with a plan"
+        raise StageError(f"{warehouse.path} has no {what}{of_cluster}: make a plan first")
+    times = {run_id: time for run_id, time in stored.verdict_times.items() if run_id in runs}
+    if not times and len(runs) > 1:
+        remedy = "./ballast show lists the runs; name one with --run-id ID"
+        raise StageError(f"{warehouse.path} does not show which run{of_cluster} is the last; {remedy}")
+    return max(times or runs, key=lambda run_id: (times.get(run_id), run_id))
 
 
 class StoredRun:
@@ -153,10 +189,25 @@ class StoredRun:
         """
         return self._among.verdicts[self.run_id, self.cluster_id]
 
-    def planned(self) -> "StoredRun":
-        """This run; raises ``Refused`` if the cluster has no plan, ``StageError`` if it or the run is unknown."""
-        check_planned(self.verdict)
+    def planned(self, *, allowed: Collection[str] = WITH_PLAN) -> "StoredRun":
+        """This run.
+
+        Raises
+        ------
+        StageError
+            When the run is unknown, or has no such cluster.
+        Refused
+            When the cluster has none of the allowed verdicts, or the run was removed.
+        """
+        check_planned(self.verdict, allowed=allowed)
+        if self.is_removed:
+            raise Refused(f"run {self.run_id!r} {REMOVED}")
         return self
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether ``./ballast tidy`` has removed its plan."""
+        return self.verdict["verdict"] in WITH_PLAN and self.records.keys() == {BEGIN}
 
     def rows(self, name: str, *columns: str, **equal: str | int) -> list[Row]:
         """Its rows in a table."""
@@ -231,14 +282,14 @@ class StoredRun:
 
     @property
     def captured_at(self) -> list[datetime]:
-        """The known times of its sources, oldest first."""
-        times = (row["captured_at"] for row in self.rows("sources", "captured_at"))
+        """The known times of its sources with the cluster's state, oldest first."""
+        times = (row["captured_at"] for row in self.rows("sources", "captured_at", "has_state") if row["has_state"])
         return sorted(time for time in times if time is not None)
 
-    @cached_property
+    @property
     def records(self) -> Mapping[str, Row]:
         """The records of the run in table ``runs``, by stage; empty if they were deleted."""
-        return {row["stage"]: row for row in self.warehouse.rows("runs", run_id=self.run_id)}
+        return self._among.records(self.run_id)
 
     @property
     def settings(self) -> dict[str, Any] | None:

@@ -2,9 +2,10 @@
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
@@ -17,6 +18,8 @@ from optimizer.errors import BallastError, StageError
 from schemas.table import PROPERTIES, Column, Table
 
 Row = Mapping[str, Any]
+_TRIES = 5  # of an append: rows of the table may be deleted meanwhile (./ballast tidy)
+_SHORTENED = 32  # characters: Spark shortens longer texts in statistics
 # The same types as Spark's to_arrow_type.
 _ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -55,6 +58,26 @@ _ARROW: dict[str, pa.DataType] = {
         )
     ),
 }
+
+
+class File(NamedTuple):
+    """A data file of a table.
+
+    Parameters
+    ----------
+    path : str
+        In the table's folder.
+    runs : list of str
+        The runs of which it may have rows.
+    has_others : bool
+        Whether it may have rows of other runs, too.
+    written_at : datetime
+    """
+
+    path: str
+    runs: list[str]
+    has_others: bool
+    written_at: datetime
 
 
 class Overtaken(BallastError):
@@ -127,7 +150,7 @@ class Warehouse:
         StageError
             When the table does not exist.
         """
-        delta = self._open(table)
+        delta = self.open_table(table)
         if delta is None:
             raise StageError(
                 f"there is no table {table} in {self.path}: give the warehouse of the run with --warehouse"
@@ -145,23 +168,23 @@ class Warehouse:
         run_ids : iterable of str
             All run ids of the table.
         """
-        delta, known = self._open(table), sorted(set(run_ids))
         result: dict[str, datetime] = {}
-        for file in pa.table(delta.get_add_actions(flatten=True)).to_pylist() if delta else []:
-            lowest, highest = file.get("min.run_id"), file.get("max.run_id")
-            # Spark shortens long texts in statistics: these are bounds, not run ids.
-            candidates = known[bisect_left(known, lowest) : bisect_right(known, highest)] if lowest and highest else []
-            if len(candidates) == 1:
-                time = datetime.fromtimestamp(file["modification_time"] / 1000, tz=UTC)
-                result[candidates[0]] = max(time, result.get(candidates[0], time))
+        for file in self.files(table, run_ids):
+            if len(file.runs) == 1:
+                result[file.runs[0]] = max(file.written_at, result.get(file.runs[0], file.written_at))
         return result
 
-    def version(self, table: str) -> int:
-        """Version of a table; creates the table if it is missing."""
-        delta = self._open(table) or self._create(schemas.ALL[table])
-        return int(delta.version())
+    def files(self, table: str, run_ids: Iterable[str]) -> list[File]:
+        """The files of a table that may have rows of these runs, by Delta's statistics."""
+        delta = self.open_table(table)
+        return files_of(delta, run_ids) if delta else []
 
-    def append(self, table: str, rows: Iterable[Row], *, after: int | None = None) -> None:
+    def version(self, table: str, *, creates: bool = True) -> int:
+        """Version of a table; a missing one is created, or has the version -1."""
+        delta = self.open_table(table) or (self._create(schemas.ALL[table]) if creates else None)
+        return int(delta.version()) if delta else -1
+
+    def append(self, table: str, rows: Collection[Row], *, after: int | None = None) -> None:
         """Append rows; a table of an older release first gets the columns that it lacks.
 
         Parameters
@@ -172,24 +195,31 @@ class Warehouse:
         Raises
         ------
         Overtaken
-            When another process has written the table since.
+            When another process has written the table since; or without ``after``, in every try.
         ConfigError
             When the table differs from its contract by more than missing nullable columns.
         """
+        tries = 1 if after is not None else _TRIES
+        for number in range(1, tries + 1):
+            try:
+                self._append(table, rows, after)
+                return
+            except CommitFailedError as error:
+                if number == tries:
+                    message = f"another process wrote table {table} of {self.path} at the same time: try again"
+                    raise Overtaken(message) from error
+
+    def _append(self, table: str, rows: Collection[Row], after: int | None) -> None:
         contract = schemas.ALL[table]
-        delta = self._open(table, after) or self._create(contract)
+        delta = self.open_table(table, after) or self._create(contract)
         existing = _columns(delta)
         missing_columns(contract, existing, self.path)
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow_schema(contract, existing))
         no_retry = CommitProperties(max_commit_retries=0) if after is not None else None
-        try:
-            write_deltalake(delta, content, mode="append", schema_mode="merge", commit_properties=no_retry)
-        except CommitFailedError as error:
-            raise Overtaken(
-                f"another process wrote table {table} of {self.path} at the same time: try again"
-            ) from error
+        write_deltalake(delta, content, mode="append", schema_mode="merge", commit_properties=no_retry)
 
-    def _open(self, table: str, version: int | None = None) -> DeltaTable | None:
+    def open_table(self, table: str, version: int | None = None) -> DeltaTable | None:
+        """A table, by default its newest version; None if it does not exist."""
         try:
             return DeltaTable(f"{self.path}/{table}", version=version)
         except TableNotFoundError:
@@ -200,7 +230,7 @@ class Warehouse:
     ) -> pa.Table | None:
         """Rows with these values; None if the table does not exist."""
         if version is None:
-            delta = self._open(table)
+            delta = self.open_table(table)
             return self._select(table, delta, equal, columns) if delta else None
         try:
             return self._select(table, DeltaTable(f"{self.path}/{table}", version=version), equal, columns)
@@ -215,7 +245,7 @@ class Warehouse:
     ) -> pa.Table:
         """Rows with these values; columns that the table of an older release lacks are null."""
         missing = {c.name: c for c in missing_columns(schemas.ALL[table], _columns(delta), self.path)}
-        condition = " AND ".join(f"{name} = {_literal(value)}" for name, value in equal.items()) or "true"
+        condition = " AND ".join(f"{name} = {literal(value)}" for name, value in equal.items()) or "true"
         selected = ", ".join(f'"{name}"' for name in columns if name not in missing) if columns else "*"
         # Arrow's own readers fail on files that deltalake has rewritten: they reject the type string view.
         result = QueryBuilder().register("t", delta).execute(f"SELECT {selected or '1'} FROM t WHERE {condition}")
@@ -225,15 +255,31 @@ class Warehouse:
         return rows.select(list(columns)) if columns else rows
 
     def _create(self, contract: Table) -> DeltaTable:
-        path = f"{self.path}/{contract.name}"
-        schema = _arrow_schema(contract)
-        if self.folder is None:
-            return _create_table(path, schema, contract.doc)
-        with locks.exclusive(places.lock_of_table(self.folder, contract.name)):
+        path, schema = f"{self.path}/{contract.name}", _arrow_schema(contract)
+        with self.locked(contract.name):
             return _create_table(path, schema, contract.doc)
 
+    def locked(self, table: str) -> AbstractContextManager[None]:
+        """Lock a table of a local warehouse against jobs, and against other processes that create or clean it."""
+        return locks.exclusive(places.lock_of_table(self.folder, table)) if self.folder else nullcontext()
 
-def _literal(value: str | int) -> str:
+
+def files_of(delta: DeltaTable, run_ids: Iterable[str]) -> list[File]:
+    """The files of a version of a table that may have rows of these runs, by Delta's statistics."""
+    known, files = sorted(set(run_ids)), []
+    for file in pa.table(delta.get_add_actions(flatten=True)).to_pylist():
+        lowest, highest = file.get("min.run_id"), file.get("max.run_id")
+        # Spark shortens long texts in statistics: these are bounds, not run ids.
+        runs = known[bisect_left(known, lowest) : bisect_right(known, highest)] if lowest and highest else known
+        if runs:
+            is_of_one = lowest == highest and len(runs[0]) < _SHORTENED
+            time = datetime.fromtimestamp(file["modification_time"] / 1000, tz=UTC)
+            files.append(File(file["path"], runs, not is_of_one, time))
+    return files
+
+
+def literal(value: str | int) -> str:
+    """A value in SQL."""
     return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 

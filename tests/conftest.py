@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _order(path: Path) -> int:
     """Folders of tests that wait for servers or start processes come first, in this order; then the rest."""
-    folders = ("airflow", "kafka", "pipeline", "stages", "docs", "setup")
+    folders = ("airflow", "kafka", "tour", "pipeline", "stages", "docs", "setup")
     return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
 
 

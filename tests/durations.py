@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from setup.checks import process_stats
+from setup.children import process_stats
 
 FILE = ".build/durations.json"  # of the last run of more than a few tests, below the root
 DEAREST = 25

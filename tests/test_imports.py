@@ -193,7 +193,8 @@ def test_the_set_up_needs_nothing_installed() -> None:
     for path in paths:
         for name in {name for name in imported(path) if name.partition(".")[0] not in allowed} - needed:
             needed.add(name)
-            ours = HOME / f"{name.replace('.', '/')}.py"
+            path_of = HOME / name.replace(".", "/")
+            ours = path_of / "__init__.py" if path_of.is_dir() else path_of.with_suffix(".py")
             assert ours.is_file(), (path.name, name)
             paths += [ours, ours.parent / "__init__.py"]
     assert {"execution.options", "optimizer.job_options"} <= needed

@@ -4,14 +4,13 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from asking.answer_text import NOW, PLANNED, Column, table
-from asking.ask import figures_as_json, stored_figures
+from asking.answer_text import NOW, PLANNED, Column, split_table, table
+from asking.ask import asked_facts, figures_as_json, stored_figures
 from asking.judge.belongs import check_belongs
 from asking.judge.broken_rules import BrokenRule, broken_rules, full_directories, lines_about
 from asking.judge.inside import moves_inside
@@ -19,8 +18,8 @@ from asking.judge.phases import SHOWN_PHASES, about_phases, after, peak, summed
 from asking.judge.read_plan import read_plans
 from asking.judge.their_plan import NamedPartition, TheirPlan
 from asking.question import Question, instance_for
-from asking.run_facts import RunFacts, read_facts
-from asking.sections import Document, Section, page, text_lines
+from asking.run_facts import RunFacts
+from asking.sections import Document, Section, text_lines, write_page
 from optimizer.domain import NOT_LIVE, Floats
 from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition
 from optimizer.planning.alternatives import NO_LIMITS
@@ -109,11 +108,11 @@ def judge(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
         When the run has no plan, or the plan was made for another state of the cluster.
     """
     phases = read_plans(options.plan)
-    facts = read_facts(warehouse, options.cluster, options.run_id)
+    facts = asked_facts(options, warehouse)
     judgement = judged(facts, phases, stored_figures(warehouse, facts), stale_ok=options.stale_ok)
     document = document_of(facts, judgement)
     if options.html:
-        Path(options.html).write_text(page(document), encoding="utf-8")
+        write_page(options.html, document)
     if options.json:
         yield _as_json(facts, judgement)
     else:
@@ -148,7 +147,13 @@ def judged(facts: RunFacts, phases: Sequence[TheirPlan], ours: Figures, *, stale
     unlimited, may_change, hosts = instance_for(facts, question)
     at_their_factors, loads = _reached(may_change, hosts, proposal)
     equal = plan_in_memory(
-        at_their_factors, hosts, unlimited, captured_at=facts.captured_at, also_allowed=loads, moves_inside=False
+        at_their_factors,
+        hosts,
+        unlimited,
+        captured_at=facts.captured_at,
+        also_allowed=loads,
+        moves_inside=False,
+        started=True,
     )
     figures = [phase.figures for phase in measured]
     named = [*zip((phase.name for phase in phases), figures, strict=True)] if len(phases) > 1 else []
@@ -325,13 +330,18 @@ def document_of(facts: RunFacts, judgement: Judgement) -> Document:
         Column(OURS, judgement.ours, PLANNED),
         Column(EQUAL, judgement.equal, PLANNED),
     )
-    title = f"{facts.cluster_id}: another plan for the cluster of run {facts.run_id}"
+    run = f"{facts.cluster_id}: another plan for the cluster of run {facts.run_id}"
+    differing, same = split_table(columns)
     lines = [*judgement.notes, *lines_about(judgement.violations)]
-    remarks = [Section("Remarks", lines)] if lines else []
     shown = [figures for _, figures in judgement.phases]
     each = [Column(f"phase {n}", figures, PLANNED) for n, figures in enumerate(shown[:SHOWN_PHASES], start=1)]
-    phases = [Section("Phases", [table([*each, Column("peak", peak(shown), PLANNED)])])] if shown else []
-    return Document(title, [judgement.verdict()], [Section("Plans", [table(columns)]), *phases, *remarks])
+    sections = [
+        Section("What differs", differing),
+        Section("Phases", [table([*each, Column("peak", peak(shown), PLANNED)])] if shown else []),
+        Section("Remarks", lines),
+        Section("Other figures", same),
+    ]
+    return Document(judgement.verdict(), [run], [section for section in sections if section.parts])
 
 
 def _as_json(facts: RunFacts, judgement: Judgement) -> str:

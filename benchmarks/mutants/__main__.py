@@ -5,14 +5,57 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.mutants import equivalent
 from benchmarks.mutants.ledger import Ledger
 from benchmarks.mutants.report import describe, table
 from benchmarks.mutants.sites import GROUPS, Mutant, draw, modules_of, mutants_of
 from benchmarks.mutants.trial import Trial
+
+LIST = Path(__file__).with_name("equivalent.toml")
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """One entry of the list; it matches a mutant with the same module, function and texts."""
+
+    module: str
+    function: str
+    was: str
+    becomes: str
+    reason: str
+
+    def matches(self, mutant: Mutant) -> bool:
+        """Whether the entry is about this mutant."""
+        change = (mutant.module, mutant.function, mutant.was, mutant.becomes)
+        return change == (self.module, self.function, self.was, self.becomes)
+
+
+def read_list(path: Path = LIST) -> list[Equivalent]:
+    """The entries of the committed list."""
+    return [Equivalent(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])]
+
+
+def reason_for(mutant: Mutant, entries: Iterable[Equivalent]) -> str:
+    """Why a mutant changes nothing; empty if no entry matches it."""
+    return next((entry.reason for entry in entries if entry.matches(mutant)), "")
+
+
+def outdated(entries: Iterable[Equivalent], mutants: Sequence[Mutant], killed: set[str]) -> list[str]:
+    """A message for each entry that matches no mutant, or that matches a mutant that a test kills."""
+    messages = []
+    for entry in entries:
+        matching = [mutant for mutant in mutants if entry.matches(mutant)]
+        location = f"{entry.module}, {entry.function or 'top level'}: {entry.becomes}"
+        if not matching:
+            messages.append(f"{location}: there is no such mutant: remove the entry")
+        elif any(mutant.name in killed for mutant in matching):
+            messages.append(f"{location}: a test kills this mutant: remove the entry")
+    return messages
+
 
 HOME = Path(__file__).resolve().parent.parent.parent
 SHARES = sum(share for share, _ in GROUPS.values())
@@ -75,21 +118,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def conclude(every: Sequence[Mutant], mutants: Sequence[Mutant], ledger: Ledger, remaining: int) -> int:
     """Print figures, survivors and outdated reasons; returns the exit code."""
-    entries = equivalent.read_list()
+    entries = read_list()
     results = [(mutant, ledger.get(mutant)) for mutant in mutants]
     killed = {mutant.name for mutant, entry in results if entry and entry.is_killed}
     modules = {mutant.module for mutant in every}
-    outdated = equivalent.outdated([entry for entry in entries if entry.module in modules], every, killed)
-    reasons = {m.name: equivalent.reason_for(m, entries) for m, e in results if e and not e.is_killed}
+    stale = outdated([entry for entry in entries if entry.module in modules], every, killed)
+    reasons = {m.name: reason_for(m, entries) for m, e in results if e and not e.is_killed}
     print(table(results, reasons))
     for mutant, entry in results:
         if entry and not entry.is_killed and not reasons[mutant.name]:
             print(f"\n{entry.state}: {describe(mutant)}\n  - {mutant.was}\n  + {mutant.becomes}")
-    for line in outdated:
+    for line in stale:
         print(f"\noutdated reason: {line}")
     if remaining:
         print(f"\n{remaining} mutants remain: run the same command again to continue")
-    return int(bool(remaining or outdated or not all(reasons.values())))
+    return int(bool(remaining or stale or not all(reasons.values())))
 
 
 if __name__ == "__main__":

@@ -3,17 +3,54 @@
 The lines of a test file are stored until the file or the code changes.
 """
 
+import ast
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.mutants.daemon import import_name
-from benchmarks.mutants.imports import files_imported
 from benchmarks.mutants.runner import Outcome, Request
 from benchmarks.mutants.sites import Mutant
+
+
+def files_imported(root: Path, file: str) -> set[str]:
+    """The file itself and all files of the checkout that it imports."""
+    files: set[str] = set()
+    waiting = [file]
+    while waiting:
+        current = waiting.pop()
+        if current not in files:
+            files.add(current)
+            waiting += _imported_by(root, current)
+    return files
+
+
+@cache
+def _imported_by(root: Path, file: str) -> list[str]:
+    return sorted({path for name in _names(root, file) for path in _files_of(root, name)})
+
+
+def _names(root: Path, file: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse((root / file).read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = import_name(file).split(".")[: -node.level] if node.level else []
+            base = ".".join([*package, *([node.module] if node.module else [])])
+            yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
+
+
+def _files_of(root: Path, name: str) -> Iterator[str]:
+    """The module and its parent packages."""
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        path = "/".join(parts[:count])
+        yield from (file for file in (f"{path}.py", f"{path}/__init__.py") if (root / file).is_file())
+
 
 CODE = ("optimizer", "sources", "execution", "asking", "stored")
 # Folders of tests that run no mutated line, or only in other processes.
@@ -24,7 +61,7 @@ _WITH_SPARK = (
     *("tests/stages/test_emit.py", "tests/sources/test_kafka_live.py"),
     "tests/kafka_rules/test_baseline_frame.py",
 )
-_MEASURED_BY = ("benchmarks/mutants/runner.py", "benchmarks/mutants/lines.py")
+_MEASURED_BY = ("benchmarks/mutants/runner.py", "benchmarks/mutants/runner.py")
 # Longer tests measure speed or make many plans: they take most of the time and seldom notice one changed line.
 _LONGEST_SECONDS = 15.0
 # Total time of the tests that do not run the mutant's line.

@@ -67,6 +67,16 @@ def has_capacities(plan: ClusterPlan) -> bool:
     return bool(plan.brokers) and all(row.disk_capacity_bytes for row in plan.brokers if row.state != "dead")
 
 
+def fullest_disks(plan: ClusterPlan) -> dict[str, float]:
+    """The fullest disk by placement, in percent of its capacity; empty if the capacity of a live broker is unknown."""
+    capacities = {row.broker_id: row.disk_capacity_bytes for row in plan.brokers}
+    fullest: dict[str, float] = defaultdict(float)
+    for row in plan.balance if has_capacities(plan) else ():
+        if capacity := capacities.get(row.broker_id):
+            fullest[row.placement] = max(fullest[row.placement], 100 * row.disk_bytes / capacity)
+    return fullest
+
+
 def broker_lines(plan: ClusterPlan) -> list[BrokerLine]:
     """A line for each broker, by rack and id."""
     loads = {(row.broker_id, row.placement): row for row in plan.balance}
@@ -108,6 +118,12 @@ def broker_lines(plan: ClusterPlan) -> list[BrokerLine]:
             )
         )
     return sorted(lines, key=lambda line: (line.rack, line.broker_id))
+
+
+def fullest_while_copying(plan: ClusterPlan, lines: Sequence[BrokerLine]) -> BrokerLine | None:
+    """The broker with the fullest disk at any moment of the plan; None if the capacity of a live broker is unknown."""
+    shown = [line for line in lines if line.has_percent] if has_capacities(plan) else []
+    return max(shown, key=lambda line: line.peak, default=None)
 
 
 def _mark(host: BrokerRow, before: LoadRow) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.cluster_policy import BYTES_PER_GB
-from optimizer.emit.broker_lines import BrokerLine, has_capacities
+from optimizer.emit.broker_lines import BrokerLine, fullest_disks, fullest_while_copying, has_capacities
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.inside_sentences import undo_inside
 from optimizer.emit.kafka_files import numbered
@@ -33,15 +33,14 @@ def _disk(plan: ClusterPlan, brokers: list[BrokerLine]) -> Card:
         is_some = any(row.disk_capacity_bytes for row in plan.brokers)
         known = "disk capacities are not all known" if is_some else "no disk capacity is known"
         return Card(" → ".join(texts), "fullest disk, over the mean", known)
-    shown = [line for line in brokers if line.has_percent]
-    before, after = (max((getattr(line, side) for line in shown), default=0.0) for side in ("before", "after"))
+    fullest = fullest_disks(plan)
     text = f"limit {100 * (1 - plan.disk_headroom):.0f} %"
-    if not shown:
+    peak = fullest_while_copying(plan, brokers)
+    if peak is None:
         return Card("-", "fullest disk", f"no broker's share is known; {text}")
     if plan.broker_waves:
-        peak = max(shown, key=lambda line: line.peak)
         text = f"at most {peak.peak:.0f} % while copying (broker {peak.broker_id}); {text}"
-    return Card(f"{before:.0f} → {after:.0f} %", "fullest disk", text)
+    return Card(f"{fullest['before']:.0f} → {fullest['after']:.0f} %", "fullest disk", text)
 
 
 def _losses(plan: ClusterPlan) -> Card:

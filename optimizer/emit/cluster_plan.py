@@ -14,6 +14,11 @@ from optimizer.settings import Policy, Schedule
 from optimizer.units import SECONDS_PER_HOUR
 
 
+def run_command(run_id: str, cluster_id: str, config: str | None = None) -> str:
+    """The command that executes all waves of a plan after its approval, with the operator's configuration file."""
+    return f"./ballast run --run-id {run_id} --cluster {cluster_id} --config {config or 'YOUR_CONFIG'}"
+
+
 @dataclass(frozen=True)
 class Document:
     """One file: its path relative to the run's output folder, and its text."""
@@ -65,7 +70,7 @@ class ClusterPlan:
     window_hours : float
         Length that the waves were packed for.
     valid_hours : float
-        Hours from the oldest capture time until the plan expires.
+        Hours from the oldest capture time until the plan expires; 0: never.
     """
 
     cluster_id: str
@@ -104,18 +109,30 @@ class ClusterPlan:
 
     @property
     def capture_times(self) -> list[int]:
-        """Capture times of the sources that have one, in seconds of Unix time."""
-        return [row.captured_at for row in self.sources if row.captured_at is not None]
+        """Capture times of the sources that have the cluster's state and a time, in seconds of Unix time."""
+        return [row.captured_at for row in self.sources if row.captured_at is not None and row.has_state]
 
     @property
     def captured_at(self) -> int | None:
-        """Capture time of the oldest source in seconds of Unix time; None if no source has one."""
+        """Capture time of the oldest of these sources in seconds of Unix time; None if none has one."""
         return min(self.capture_times, default=None)
 
     @property
+    def kafka_cluster_id(self) -> str | None:
+        """Kafka's own id of the cluster; None if no source has it. All sources have the same (a rule of validate)."""
+        return max((row.kafka_cluster_id for row in self.sources if row.kafka_cluster_id), default=None)
+
+    @property
     def valid_until(self) -> int | None:
-        """When the plan expires, in seconds of Unix time; None if no source has a capture time."""
-        return None if self.captured_at is None else self.captured_at + round(self.valid_hours * SECONDS_PER_HOUR)
+        """When the plan expires, in seconds of Unix time; None if it never does, or if no source has a capture time."""
+        if self.captured_at is None or not self.valid_hours:
+            return None
+        return self.captured_at + round(self.valid_hours * SECONDS_PER_HOUR)
+
+    @property
+    def run_command(self) -> str:
+        """The command that executes all waves of the plan after its approval."""
+        return run_command(self.run_id, self.cluster_id)
 
     @property
     def copying_seconds(self) -> tuple[int, int]:

@@ -3,23 +3,26 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from optimizer.approval_setting import NoteCode
 from optimizer.domain import Cause, FindingCode
-from optimizer.emit.broker_lines import broker_lines
+from optimizer.emit.broker_lines import BrokerLine, broker_lines, fullest_while_copying
 from optimizer.emit.calendar import night_count, nights_in_words
 from optimizer.emit.cards import Card, cards
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import count_findings, doubtful_input, open_findings
-from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, verdict
+from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, requests, verdict, waiting
 from optimizer.emit.inside_sentences import Copied, moves_in_words
 from optimizer.emit.proofs import proof_in_short
 from optimizer.emit.rows import FindingRow
 from optimizer.emit.shown_figures import compared_with_default
 from optimizer.units import (
+    SECONDS_PER_HOUR,
     agree,
     first_of,
     human_bytes,
     human_count,
     human_percent,
+    human_time,
     human_times,
     listed,
     plural,
@@ -29,7 +32,7 @@ from optimizer.units import (
 RED, AMBER, GREY, GREEN = "red", "amber", "grey", "green"
 TAGS = {
     RED: ("✖", "Think twice"),
-    AMBER: ("!", "Do something first"),
+    AMBER: ("!", "Read before you approve"),
     GREY: ("=", "Nothing to do"),
     GREEN: ("✔", "Ready to approve"),
 }
@@ -57,6 +60,7 @@ class Verdict:
 class Note:
     """What to do or to know before the approval."""
 
+    code: NoteCode
     kind: str
     subject: str
     text: str
@@ -91,8 +95,16 @@ class Decision:
     ----------
     title : str
         Cluster, bytes, waves or nights, time and result in one line.
+    note_codes : tuple of NoteCode
+        Of all notes; ``notes`` has only the first ones.
+    requests : tuple of str
+        What the policy requests, of ``REQUESTS``.
     has_racks : bool
         Whether figures about the failure of racks mean anything.
+    peak_disk_percent : float or None
+        The fullest disk while replicas are copied, in percent of its capacity; None if a capacity is unknown.
+    inside_bytes : int
+        Bytes that are copied inside brokers.
     figures : mapping of str to mapping
         Every figure of ``plan_summary`` by name: its label, and its values before, baseline, worst_moment and after.
     """
@@ -102,24 +114,33 @@ class Decision:
     goals: tuple[Goal, ...]
     exclusions: str
     notes: tuple[Note, ...]
+    note_codes: tuple[NoteCode, ...]
+    requests: tuple[str, ...]
     cards: tuple[Card, ...]
     copying: Copying
     has_racks: bool
+    peak_disk_percent: float | None
+    inside_bytes: int
     figures: Mapping[str, Mapping[str, str | float | None]]
 
 
 def decision_of(plan: ClusterPlan) -> Decision:
     """The decision about a plan."""
-    notes_, copying = tuple(notes(plan)), _copying(plan)
+    notes_, copying, lines = tuple(notes(plan)), _copying(plan), broker_lines(plan)
+    fullest = fullest_while_copying(plan, lines)
     return Decision(
         title=_title(plan, copying),
-        verdict=_verdict(plan, notes_, copying),
+        verdict=_verdict(plan, notes_, copying, lines),
         goals=tuple(goals(plan)),
         exclusions=exclusions(plan),
-        notes=notes_,
-        cards=tuple(cards(plan, broker_lines(plan))),
+        notes=notes_[:_MOST_NOTES],
+        note_codes=tuple(note.code for note in notes_),
+        requests=requests(plan),
+        cards=tuple(cards(plan, lines)),
         copying=copying,
         has_racks=plan.has_racks,
+        peak_disk_percent=fullest.peak if fullest else None,
+        inside_bytes=plan.inside_bytes,
         figures={row.figure: {"label": row.label, **row.sides} for row in plan.summary},
     )
 
@@ -147,7 +168,7 @@ def _copying(plan: ClusterPlan) -> Copying:
     return Copying(len(plan.waves), night_count(plan) or None, ends, human_times(*ends))
 
 
-def _verdict(plan: ClusterPlan, notes_: Sequence[Note], copying: Copying) -> Verdict:
+def _verdict(plan: ClusterPlan, notes_: Sequence[Note], copying: Copying, lines: Sequence[BrokerLine]) -> Verdict:
     """The verdict: red if a request is not reached or the plan endangers something, amber if something is to do."""
     dangers = _dangers(plan)
     if dangers or missed_goals(plan):
@@ -157,7 +178,7 @@ def _verdict(plan: ClusterPlan, notes_: Sequence[Note], copying: Copying) -> Ver
     else:
         state = GREEN if plan.has_changes else GREY
     danger = f" Danger: {listed(dangers)}." if dangers else ""
-    sentence = _sentence(plan, copying) if plan.has_changes else _nothing(plan)
+    sentence = _sentence(plan, copying, lines) if plan.has_changes else _nothing(plan)
     return Verdict(state, *TAGS[state], f"{verdict(plan)}{danger}", sentence)
 
 
@@ -170,7 +191,18 @@ def _nothing(plan: ClusterPlan) -> str:
     return f"No partition changes. {compared_with_default(plan)}".rstrip()
 
 
-def _sentence(plan: ClusterPlan, copying: Copying) -> str:
+def _busiest(plan: ClusterPlan, lines: Sequence[BrokerLine]) -> str:
+    """The broker that copies longest, which decides the time, in one sentence; empty if nothing is copied."""
+    busiest = max(lines, key=lambda line: line.busy_seconds, default=None)
+    moved = plan.number("moved_bytes")
+    if busiest is None or not (busiest.busy_seconds and moved):
+        return ""
+    verb = "receives" if busiest.in_bytes >= busiest.out_bytes else "sends"
+    share = human_percent(100 * max(busiest.in_bytes, busiest.out_bytes) / moved)
+    return f"Broker {busiest.broker_id} {verb} {share} of the bytes: {human_time(busiest.busy_seconds)}."
+
+
+def _sentence(plan: ClusterPlan, copying: Copying, lines: Sequence[BrokerLine]) -> str:
     nights = nights_in_words(plan).partition(";")[0]
     when = f" ({nights})" if nights else ""
     time, inside = f"{copying.words} of copying.", moves_in_words(plan)
@@ -179,60 +211,77 @@ def _sentence(plan: ClusterPlan, copying: Copying) -> str:
     moved, share = human_bytes(plan.number("moved_bytes")), human_percent(plan.number("moved_share_percent"))
     also = f" between brokers and {human_bytes(plan.inside_bytes)} inside brokers" if inside else ""
     copies = f"Copies {moved} ({share} of all data){also} in {plural(len(plan.waves), 'wave')}{when}, {time}"
-    parts = (copies, f"{inside}." if inside else "", proof_in_short(plan), compared_with_default(plan))
+    parts = (
+        copies,
+        f"{inside}." if inside else "",
+        _busiest(plan, lines),
+        proof_in_short(plan),
+        compared_with_default(plan),
+    )
     return " ".join(filter(None, parts))
 
 
 def notes(plan: ClusterPlan) -> list[Note]:
-    """At most four lines: what to do first comes first."""
-    return [*_to_do(plan), *_to_know(plan)][:_MOST_NOTES]
+    """What to do first, then what to know. Pages show the first four."""
+    return [*_to_do(plan), *_to_know(plan)]
 
 
 def _to_do(plan: ClusterPlan) -> Iterator[Note]:
     for row in _under_replicated(plan):
         wait = "No wave starts before they are in sync." if plan.has_changes else "Plan again when they are in sync."
-        yield Note(DO_FIRST, row.subject, f"{agree(int(row.amount or 0), 'is', 'are')} {row.detail}. {wait}")
+        yield Note(
+            NoteCode.UNDER_REPLICATED,
+            DO_FIRST,
+            row.subject,
+            f"{agree(int(row.amount or 0), 'is', 'are')} {row.detail}. {wait}",
+        )
     if not plan.has_changes:
         return
     dead = [row for row in plan.moves if row.reason == "dead" and row.size_bytes]
     if dead:
         names = [*map(str, sorted({row.from_broker or 0 for row in dead}))]
         text = f"coming back? Then wait: {human_bytes(sum(row.size_bytes for row in dead))} need not be copied."
-        yield Note(DO_FIRST, f"{agree(len(names), 'is broker', 'are brokers')} {listed(names)}", text)
+        yield Note(NoteCode.DEAD, DO_FIRST, f"{agree(len(names), 'is broker', 'are brokers')} {listed(names)}", text)
     in_flight = _in_flight(plan)
     if in_flight:
-        text = "a reassignment runs, which this plan leaves alone. Wait until it is done."
-        yield Note(DO_FIRST, f"{first_of([row.subject for row in in_flight])}:", text)
+        text = f"a reassignment runs. You may approve now: {in_flight[0].remedy}."
+        yield Note(NoteCode.IN_FLIGHT, DO_FIRST, f"{first_of([row.subject for row in in_flight])}:", text)
     found = [row for row in plan.throttles_found if not row.is_static]
     if found:
         where = sorted({f"{row.entity_type.removesuffix('s')} {row.entity_name}" for row in found})
         text = "were set before this plan, which keeps them. If an earlier wave left them, remove them and plan again."
-        yield Note(DO_FIRST, f"Throttles of {first_of(where)}", text)
+        yield Note(NoteCode.THROTTLES_FOUND, DO_FIRST, f"Throttles of {first_of(where)}", text)
     for row in _without_disk_limit(plan):
         text = "is unknown, so nothing checks that copies fit. Add a capacity file and plan again."
-        yield Note(DO_FIRST, f"The disk capacity of {_unknown_of(row)}", text)
+        yield Note(NoteCode.NO_DISK_CAPACITY, DO_FIRST, f"The disk capacity of {_unknown_of(row)}", text)
     slow = [row.wave for row in plan.waves if row.below_floor]
     if slow:
         its = agree(len(slow), "its rate", "their rates")
         text = f"may never end at {its}. Raise [schedule] throttle_mb_per_s."
-        yield Note(DO_FIRST, first_of([f"wave {wave}" for wave in slow]).capitalize(), text)
+        yield Note(NoteCode.BELOW_FLOOR, DO_FIRST, first_of([f"wave {wave}" for wave in slow]).capitalize(), text)
     if not plan.capture_times:
         text = "so nobody knows how old this plan is. Set captured_at of the cluster."
-        yield Note(DO_FIRST, "No source has a capture time,", text)
+        yield Note(NoteCode.NO_CAPTURE_TIME, DO_FIRST, "No source has a capture time,", text)
 
 
 def _to_know(plan: ClusterPlan) -> Iterator[Note]:
     late = [row for row in plan.findings if row.code == FindingCode.WAVE_TOO_LONG]
     if late:
-        yield Note(KNOW_THIS, f"{plural(len(late), 'wave')}", "may not end in the window. The report says which.")
+        yield Note(
+            NoteCode.WAVE_TOO_LONG,
+            KNOW_THIS,
+            f"{plural(len(late), 'wave')}",
+            "may not end in the window. The report says which.",
+        )
     long = sum(row.starts_at is None and row.most_seconds > plan.window_seconds(row) for row in plan.waves)
     if long:
         text = f"may take longer than [schedule] window_hours = {plan.window_hours:g}. The report says which."
-        yield Note(KNOW_THIS, plural(long, "wave"), text)
+        yield Note(NoteCode.WINDOW_TOO_SHORT, KNOW_THIS, plural(long, "wave"), text)
     unknown = int(plan.number("min_isr_unknown", "before"))
     if unknown:
         total = human_count(plan.number("partitions", "before"))
         yield Note(
+            NoteCode.MIN_ISR_UNKNOWN,
             KNOW_THIS,
             f"min.insync.replicas of {unknown:,} of {total} partitions",
             "is unknown: 1 is assumed, so failures may stop more.",
@@ -240,18 +289,38 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
     without_rates = [row for row in plan.findings if row.code == FindingCode.NO_RATES]
     if without_rates:
         text = "times do not include live traffic, and the network is not balanced."
-        yield Note(KNOW_THIS, "No partition has a rate:", text)
+        yield Note(NoteCode.NO_RATES, KNOW_THIS, "No partition has a rate:", text)
+    if old := _older_than_state(plan):
+        text = f"older than the snapshot, by up to {human_time(max(old.values()))}. Check that its values still hold."
+        yield Note(NoteCode.OLD_SOURCE, KNOW_THIS, f"{first_of(sorted(old))}:", text)
     doubts = doubtful_input(plan)
     if doubts:
         yield Note(
-            KNOW_THIS, f"{plural(len(doubts), 'finding')} about the input:", f"{doubts[0].subject}: {doubts[0].detail}."
+            NoteCode.INPUT_FINDINGS,
+            KNOW_THIS,
+            f"{plural(len(doubts), 'finding')} about the input:",
+            f"{doubts[0].subject}: {doubts[0].detail}.",
         )
     others = (*_under_replicated(plan), *_in_flight(plan), *_without_disk_limit(plan), *without_rates, *late)
     noted = len(others) + len(doubts)
-    left = count_findings(open_findings(plan)) - noted
+    left = count_findings(open_findings(plan)) - noted - len(waiting(plan))  # Nothing is to be done about a wait.
     if left > 0:
         verb, more = agree(left, "stays", "stay"), "more " if noted else ""
-        yield Note(KNOW_THIS, plural(left, f"{more}finding"), f"{verb} open. The report lists all, with remedies.")
+        yield Note(
+            NoteCode.OPEN_FINDINGS,
+            KNOW_THIS,
+            plural(left, f"{more}finding"),
+            f"{verb} open. The report lists all, with remedies.",
+        )
+
+
+def _older_than_state(plan: ClusterPlan) -> dict[str, int]:
+    """Sources without state, such as capacities, that would be expired as a snapshot; seconds before it by source."""
+    begin, limit = plan.captured_at, plan.valid_hours * SECONDS_PER_HOUR
+    if begin is None or not limit:
+        return {}
+    ages = {row.source: begin - row.captured_at for row in plan.sources if not row.has_state and row.captured_at}
+    return {source: age for source, age in ages.items() if age > limit}
 
 
 def _under_replicated(plan: ClusterPlan) -> list[FindingRow]:

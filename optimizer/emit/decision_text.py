@@ -62,8 +62,12 @@ def first_screen(plan: ClusterPlan, decision: Decision) -> str:
 
 
 def decision_json(plan: ClusterPlan, decision: Decision) -> str:
-    """The decision as JSON: all its fields, the first screen as ``text``, and the times of the plan."""
+    """The decision as JSON: all its fields, the first screen as ``text``, and the times of the plan.
+
+    ``calendar`` has start and latest end of each wave, if the schedule has windows.
+    """
     counts = plan.consumer_counts
+    calendar = [(iso_time(row.starts_at), iso_time(row.ends_at)) for row in plan.waves if row.starts_at is not None]
     content = {
         "format": FORMAT,
         "cluster_id": plan.cluster_id,
@@ -71,6 +75,7 @@ def decision_json(plan: ClusterPlan, decision: Decision) -> str:
         "captured_at": iso_time(plan.captured_at),
         "valid_until": iso_time(plan.valid_until),
         **asdict(decision),
+        **({"calendar": calendar} if calendar else {}),
         **({"consumer_groups": asdict(counts)} if counts else {}),
         "text": first_screen(plan, decision),
     }

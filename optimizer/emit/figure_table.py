@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optimizer.units import human_bytes, human_count, human_gap, human_hours, human_percent, human_ratio
+from optimizer.units import human_bytes, human_count, human_hours, human_percent, human_ratio
 
 COST, BALANCE, LOSSES = "cost", "balance", "losses"
 
@@ -53,7 +53,7 @@ FIGURES = (
     Figure("leader_changes_bound", "Proven minimum of leader changes, for these replica lists"),
     Figure("factor_changes", "Partitions with another replication factor", COST, hidden_at_zero=True),
     Figure("bound_bytes", "Proven minimum that any plan as balanced must copy"),
-    Figure("gap_percent", "Above the proven minimum", show=human_gap),
+    Figure("gap_percent", "Above the proven minimum", show=human_percent),
     Figure("times_default", "Kafka's default copies / this plan copies"),
     Figure("baseline_refused", "Partitions that Kafka's default refuses", COST, hidden_at_zero=True),
     Figure("waves", "Waves"),
@@ -88,4 +88,5 @@ FIGURES = (
     Figure("replicas", "Replicas"),
     Figure("total_bytes", "Bytes on all brokers"),
 )
-BY_NAME = {figure.name: figure for figure in FIGURES}
+FULLEST_DISK = Figure("fullest_disk_percent", "Fullest broker's disk", BALANCE, human_percent)  # not in plan_summary
+BY_NAME = {figure.name: figure for figure in (*FIGURES, FULLEST_DISK)}

@@ -53,6 +53,7 @@ FACTS = (
     FindingCode.NO_NETWORK_CAPACITY,
     FindingCode.NO_RATES,
     FindingCode.NOT_ASKED_NOW,
+    FindingCode.WAITS_TO_START,
 )
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only", "during": "while it moves"}
 _FIXED, _NOTED = "before", "noted"

@@ -9,8 +9,8 @@ from optimizer.emit.decision import AMBER, GREEN, GREY, RED, TAGS, waves_or_nigh
 from optimizer.emit.inside_sentences import Copied, total
 from optimizer.emit.pages import render
 from optimizer.folders import STYLE
-from optimizer.units import human_count, human_gap
-from schemas.verdicts import NOTHING_TO_DO, PLANNED, STARTED
+from optimizer.units import human_count, human_percent
+from schemas.verdicts import NOTHING_TO_DO, PLANNED, STARTED, WITH_PLAN
 
 PAGES = {"report.html": "Report", "runbook.md": "Runbook"}
 _STOPPED, _ELSEWHERE = "stopped", "elsewhere"
@@ -43,6 +43,25 @@ class ClusterResult:
     decision: Mapping[str, Any] | None
     links: Sequence[tuple[str, str]]
 
+    @classmethod
+    def of(
+        cls,
+        cluster_id: str,
+        verdict: Mapping[str, Any],
+        decision: Mapping[str, Any] | None,
+        links: Sequence[tuple[str, str]],
+    ) -> "ClusterResult":
+        """From a row of ``verdicts``; a decision counts only if that row has a plan."""
+        return cls(
+            cluster_id,
+            verdict["verdict"],
+            verdict["stage"],
+            verdict["reason"],
+            verdict["moved_bytes"],
+            decision if verdict["verdict"] in WITH_PLAN else None,
+            links,
+        )
+
 
 @dataclass(frozen=True)
 class FleetLine:
@@ -64,17 +83,18 @@ class FleetLine:
     size: str
     share: float
     times: Sequence[str]
+    ages: Sequence[str]
     gap: str
     stops: str
     page: str
     links: Sequence[tuple[str, str]]
 
 
-def fleet_page(run_id: str, results: Iterable[ClusterResult]) -> str:
-    """The page of a run."""
-    ordered = sorted(results, key=_worst_first)
+def fleet_page(run_id: str, results: Iterable[ClusterResult], *, home: str = "") -> str:
+    """The page of a run; ``home`` is the link to the page of all runs, if there is one."""
+    ordered = sorted(results, key=worst_first)
     largest = max((sum(_size(result)) for result in ordered), default=0) or 1
-    lines = [_line(result, largest) for result in ordered]
+    lines = [fleet_line(result, largest) for result in ordered]
     is_known = any(result.moved_bytes is not None for result in ordered)
     counts = Counter((line.state, line.sign, line.tag) for line in lines)
     return render(
@@ -84,10 +104,12 @@ def fleet_page(run_id: str, results: Iterable[ClusterResult]) -> str:
         counts=[(*key, count) for key, count in counts.items()],
         total=f"{total(map(_size, ordered)).words()} to copy" if is_known else "bytes to copy unknown",
         style=STYLE,
+        home=home,
     )
 
 
-def _worst_first(result: ClusterResult) -> tuple[int, float, str]:
+def worst_first(result: ClusterResult) -> tuple[int, float, str]:
+    """The key that sorts clusters."""
     return _ORDER.index(_state(result)), -sum(_size(result)), result.cluster_id
 
 
@@ -97,7 +119,8 @@ def _state(result: ClusterResult) -> str:
     return {PLANNED: _ELSEWHERE, NOTHING_TO_DO: GREY, STARTED: STARTED}.get(result.verdict, _STOPPED)
 
 
-def _line(result: ClusterResult, largest_bytes: float) -> FleetLine:
+def fleet_line(result: ClusterResult, largest_bytes: float = 1) -> FleetLine:
+    """The row of a cluster."""
     state, decision = _state(result), result.decision
     return FleetLine(
         cluster_id=result.cluster_id,
@@ -108,6 +131,7 @@ def _line(result: ClusterResult, largest_bytes: float) -> FleetLine:
         size=_size(result).words() if result.moved_bytes is not None else _NOTHING,
         share=100 * sum(_size(result)) / largest_bytes,
         times=_times(decision) if decision else [_NOTHING],
+        ages=_ages(decision) if decision else [_NOTHING],
         gap=_gap(decision) if decision else _NOTHING,
         stops=_stops(decision) if decision else _NOTHING,
         page=result.links[0][0] if result.links else "",
@@ -141,9 +165,17 @@ def _times(decision: Mapping[str, Any]) -> list[str]:
     return [waves_or_nights(copying["waves"], copying["nights"]), copying["words"]]
 
 
+def _ages(decision: Mapping[str, Any]) -> list[str]:
+    """When the snapshot was taken, and until when the plan is valid."""
+    taken, until = (
+        time and f"{time[:10]} {time[11:16]}" for time in (decision["captured_at"], decision["valid_until"])
+    )
+    return [taken or "unknown", f"valid until {until}" if until else "never expires"]
+
+
 def _gap(decision: Mapping[str, Any]) -> str:
     value = decision["figures"].get("gap_percent", {}).get("after")
-    return _NOTHING if value is None else human_gap(value)
+    return _NOTHING if value is None else human_percent(value)
 
 
 def _stops(decision: Mapping[str, Any]) -> str:

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 
+from optimizer.approval_setting import BALANCE, FACTORS, PINS
 from optimizer.cluster_policy import DEMOTE, DIRS, DRAIN, LEADERS, RACKS
 from optimizer.domain import NOT_LIVE, FindingCode
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.rows import LoadRow
+from optimizer.emit.rows import FindingRow, LoadRow
 from optimizer.kafka.versions import tools_needed, unknown_release
 from optimizer.topic_policy import is_excluded
-from optimizer.units import agree, clause, first_of, human_rate, plural
+from optimizer.units import agree, clause, first_of, human_moment, human_rate, listed, plural
 
 REACHED, NOT_REACHED = "reached", "NOT reached"
 _NAMED = 10  # brokers or topics in a line
@@ -53,19 +54,28 @@ class Goal:
 
 def goals(plan: ClusterPlan) -> list[Goal]:
     """The requests of the policy, the most important first."""
-    only = plan.requested.only
+    return [*chain.from_iterable(_goals_by_request(plan).values()), *_limits(plan)]
+
+
+def requests(plan: ClusterPlan) -> tuple[str, ...]:
+    """What the policy requests, of ``REQUESTS``: leaders and log directories belong to the balance."""
+    part_of = {LEADERS: BALANCE, DIRS: BALANCE}
+    return tuple(dict.fromkeys(part_of.get(name, name) for name, found in _goals_by_request(plan).items() if found))
+
+
+def _goals_by_request(plan: ClusterPlan) -> dict[str, list[Goal]]:
     goals_by_request = {
         DRAIN: _drain(plan),
         RACKS: _racks(plan),
         DEMOTE: _demote(plan),
-        "pins": _pins(plan),
-        "factors": _factors(plan),
-        "balance": _balance(plan),
+        PINS: _pins(plan),
+        FACTORS: _factors(plan),
+        BALANCE: _balance(plan),
         LEADERS: _leaders(plan),
         DIRS: _directories(plan),
     }
-    requests = goals_by_request.values() if not only else [goals_by_request[only]]
-    return [*chain.from_iterable(requests), *_limits(plan)]
+    only = plan.requested.only
+    return {name: list(found) for name, found in goals_by_request.items() if only in ("", name)}
 
 
 def missed_goals(plan: ClusterPlan) -> list[str]:
@@ -74,12 +84,44 @@ def missed_goals(plan: ClusterPlan) -> list[str]:
 
 
 def verdict(plan: ClusterPlan) -> str:
-    """Whether all goals are reached, in one sentence."""
-    missed = missed_goals(plan)
+    """What the plan does, and which goals it does not reach."""
+    missed, effects = missed_goals(plan), ", ".join(_effects(plan))
+    done = f"{effects[:1].upper()}{effects[1:]}"
     restricted = f" ({_ONLY[plan.requested.only]})" if plan.requested.only else ""
     if missed:
-        return f"NOT reached{restricted}: {'; '.join(missed)}."
-    return f"The plan reaches all goals{restricted}."
+        return f"{f'{done}. ' if done else ''}NOT reached{restricted}: {'; '.join(missed)}."
+    if waits := waiting(plan):
+        return f"The cluster waits to start{restricted}: {waits[0].detail}."
+    return f"{done or 'The plan reaches all goals'}{restricted}."
+
+
+def _effects(plan: ClusterPlan) -> Iterator[str]:
+    """What the plan changes for the better, in clauses."""
+    before, after = (
+        {row.broker_id: row.replicas for row in plan.balance if row.placement == side} for side in ("before", "after")
+    )
+    broken, outside = (
+        [plan.number(name, side) for side in ("before", "after")]
+        for name in ("rack_violations", "brokers_outside_bands")
+    )
+    emptied = sorted(b.broker_id for b in plan.brokers if b.must_empty and before.get(b.broker_id))
+    if emptied and not any(after.get(broker) for broker in emptied):
+        yield f"{_brokers(emptied)} will be empty"
+    filled = sorted(broker for broker, replicas in after.items() if replicas and not before.get(broker))
+    if filled:
+        verb = agree(len(filled), "gets replicas", "get replicas")
+        share = agree(len(filled), "takes its share", "take their share")
+        yield f"{_brokers(filled)} {verb if outside[1] else share}"
+    if broken[0] and not broken[1]:
+        yield "no partition breaks the rack rule"
+    if outside[0] and not outside[1]:
+        yield "no broker is outside its bands"
+
+
+def _brokers(brokers: Sequence[int]) -> str:
+    """``broker 5``, ``brokers 5 and 7``, or the first of many."""
+    names = first_of(brokers, _NAMED) if len(brokers) > _NAMED else listed([*map(str, brokers)])
+    return f"{agree(len(brokers), 'broker', 'brokers')} {names}"
 
 
 def _counts(
@@ -184,7 +226,13 @@ def _missed(plan: ClusterPlan, *codes: FindingCode) -> str:
 def _balance(plan: ClusterPlan) -> Iterator[Goal]:
     before, after = (int(plan.number("brokers_outside_bands", side)) for side in ("before", "after"))
     outside = f"{plural(after, 'broker')} outside {agree(after, 'its', 'their')}" if after else "no broker outside its"
-    yield Goal("balance", not after, f"{outside} bands (replicas, disk, bytes in), {before:,} before")
+    bands, wait = ("start bands", "; the cluster waits to start") if waiting(plan) else ("bands", "")
+    yield Goal("balance", not after, f"{outside} {bands} (replicas, disk, bytes in), {before:,} before{wait}")
+
+
+def waiting(plan: ClusterPlan) -> list[FindingRow]:
+    """The finding of a cluster that waits to start."""
+    return [row for row in plan.findings if row.code == FindingCode.WAITS_TO_START]
 
 
 def _leaders(plan: ClusterPlan) -> Iterator[Goal]:
@@ -218,8 +266,13 @@ def _limits(plan: ClusterPlan) -> Iterator[Goal]:
         )
 
 
+def validity(plan: ClusterPlan) -> str:
+    """Until when the plan can be approved and started."""
+    return "never expires" if plan.valid_until is None else f"valid until {human_moment(plan.valid_until)}"
+
+
 def origin(plan: ClusterPlan) -> str:
-    """Capture time, Kafka release and sources, in one sentence."""
+    """Capture time, validity, Kafka release and sources, in one sentence."""
     times = plan.capture_times
     ends = [f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (min(times), max(times))] if times else []
     when = " to ".join(dict.fromkeys(ends)) + " UTC" if times else "unknown time"
@@ -231,7 +284,7 @@ def origin(plan: ClusterPlan) -> str:
     names = [f"{row.source} {row.records:,}" for row in plan.sources]
     origin_name = f" from {plan.requested.source}" if plan.requested.source else ""
     read = f"{plural(len(names), 'source')} read{origin_name} (records of each): {first_of(names, _SOURCES)}"
-    return f"Snapshot of {when}; {version}; {read if names else 'sources unknown'}."
+    return f"Snapshot of {when}, {validity(plan)}; {version}; {read if names else 'sources unknown'}."
 
 
 def exclusions(plan: ClusterPlan) -> str:

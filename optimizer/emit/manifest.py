@@ -12,6 +12,7 @@ from optimizer.units import iso_time
 FORMAT = 1  # version of the file format; raise it if readers must change
 NAME = "manifest.json"
 SUMS = "SHA256SUMS"
+DECISION = "decision"  # kind of the document that approval by rules reads
 # Documents that change a cluster; the others are for people.
 EXECUTED = (
     *("reassignment", "rollback", "rollback_not_possible", "leader_election", "throttle", "log_dirs"),
@@ -35,6 +36,7 @@ def manifest(plan: ClusterPlan, documents: Sequence[Document]) -> Document:
         "format": FORMAT,
         "cluster_id": plan.cluster_id,
         "run_id": plan.run_id,
+        "kafka_cluster_id": plan.kafka_cluster_id,
         "code_version": plan.code_version,
         "captured_at": iso_time(plan.captured_at),
         "valid_until": iso_time(plan.valid_until),
@@ -54,6 +56,9 @@ def manifest(plan: ClusterPlan, documents: Sequence[Document]) -> Document:
         content["fullest_directory_percent"] = {
             side: plan.figure("fullest_directory_percent", side) for side in ("before", "after", "worst_moment")
         }
+    decision = next((document for document in documents if document.kind == DECISION), None)
+    if decision:
+        content["decision_sha256"] = decision.sha256
     counts = plan.consumer_counts
     if counts:
         content["consumer_groups"] = vars(counts)

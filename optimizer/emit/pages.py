@@ -29,6 +29,7 @@ def _environment(*, html: bool) -> Environment:
         "rate": units.human_rate,
         "count": units.human_count,
         "time": units.human_time,
+        "times": lambda row: units.human_times(row.least_seconds, row.most_seconds),
         "percent": units.human_percent,
         "plural": units.plural,
         "agree": units.agree,

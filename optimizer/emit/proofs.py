@@ -1,7 +1,7 @@
 """How close a plan is to its lower bounds, in words: in one sentence for the verdict, in two for the pages."""
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.units import human_bytes, human_gap
+from optimizer.units import human_bytes, human_percent
 
 LEAVES_NO_MORE = "leaves no more undone"
 
@@ -21,13 +21,13 @@ def _short(gap_percent: float | None, moves_less: str, possible: str) -> str:
         return ""
     if gap_percent <= 0:
         return f"No plan {moves_less} {possible} (proven)."
-    return f"At most {human_gap(gap_percent)} over the least possible {possible} (proven)."
+    return f"At most {human_percent(gap_percent)} over the least possible {possible} (proven)."
 
 
 def _long(minimum: str, gap_percent: float | None, moves: str) -> str:
     if gap_percent is None:
         return minimum
-    more = f"at most {human_gap(gap_percent)}" if gap_percent > 0 else "no"
+    more = f"at most {human_percent(gap_percent)}" if gap_percent > 0 else "no"
     return f"{minimum} This plan {moves} {more} more."
 
 

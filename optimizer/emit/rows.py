@@ -379,3 +379,5 @@ class SourceRow(TableRow):
     source: str
     captured_at: int | None
     records: int
+    has_state: bool = True
+    kafka_cluster_id: str | None = None

@@ -4,13 +4,21 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from optimizer.emit.broker_lines import fullest_disks
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.figure_table import BY_NAME, LOSSES
+from optimizer.emit.figure_table import BY_NAME, FULLEST_DISK, LOSSES
 from optimizer.emit.rows import FigureRow
-from optimizer.units import clause, first_of, human_bytes, human_count, human_rate, human_ratio, plural
+from optimizer.units import clause, first_of, human_bytes, human_count, human_rate, human_ratio, listed, plural
 
 NOTHING = "-"
+_SIDES = ("before", "baseline", "after")
 _TOPICS_NAMED = 5  # topics in a sentence
+# Work that a plan may leave undone: noun, where it stays.
+_UNDONE = {
+    "replicas_on_leaving_brokers": ("replica", "on brokers to empty"),
+    "rack_violations": ("partition", "on broken racks"),
+    "brokers_outside_bands": ("broker", "outside bands"),
+}
 _EQUAL_SHARE = 1e-3  # share: bands that end this close to each other count as equal
 
 
@@ -37,10 +45,16 @@ class LossLine:
 
 def lines(plan: ClusterPlan) -> Iterator[Line]:
     """The lines of the comparison, in reading order; without lines that are 0 everywhere and hidden then."""
-    for row in plan.summary:
+    for row in (_in_percent(plan, row) for row in plan.summary):
         figure = BY_NAME[row.figure]
         if figure.group and figure.group != LOSSES and (shown := _shown(row, (row.before, row.baseline, row.after))):
             yield Line(figure.group, row.label, *shown)
+
+
+def _in_percent(plan: ClusterPlan, row: FigureRow) -> FigureRow:
+    """The row; the one about the fullest disk in percent if the capacities are known."""
+    fullest = fullest_disks(plan) if row.figure == "disk_max_over_mean" else {}
+    return FigureRow(FULLEST_DISK.name, FULLEST_DISK.label, *map(fullest.get, _SIDES)) if fullest else row
 
 
 def loss_lines(plan: ClusterPlan) -> Iterator[LossLine]:
@@ -116,12 +130,28 @@ def leader_proof(plan: ClusterPlan) -> str:
 
 
 def compared_with_default(plan: ClusterPlan) -> str:
-    """What Kafka's default would copy, in one sentence; empty if that was not computed."""
+    """What Kafka's default would copy, in one sentence; empty if that was not computed.
+
+    There is a ratio only if the assignment that copies less does not leave more undone.
+    """
     default, times = plan.figure("moved_bytes", "baseline"), plan.figure("times_default")
     if default is None:
         return ""
     text = f"Kafka's default assignment would copy {human_bytes(default)}"
-    return f"{text}, {human_ratio(times)} as much." if times is not None else f"{text}."
+    if times is None:
+        return f"{text}."
+    name, side, other = ("this plan", "after", "baseline") if times >= 1 else ("the default", "baseline", "after")
+    if undone := list(_left_undone(plan, side, other)):
+        return f"{text}. The bytes cannot be compared: {name} leaves {listed(undone)}."
+    return f"{text}, {human_ratio(times)} as much."
+
+
+def _left_undone(plan: ClusterPlan, side: str, other: str) -> Iterator[str]:
+    """What one side leaves undone and the other does not."""
+    for figure, (noun, where) in _UNDONE.items():
+        more = round(plan.number(figure, side) - plan.number(figure, other))
+        if more > 0:
+            yield f"{plural(more, f'more {noun}')} {where}"
 
 
 def _factor_changes(plan: ClusterPlan) -> dict[tuple[str, int, int], int]:

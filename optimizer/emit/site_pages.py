@@ -1,14 +1,17 @@
 """The pages of the static site: all runs, and the nights of one cluster."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from optimizer.emit.fleet_page import ClusterResult, FleetLine, fleet_line, worst_first
 from optimizer.emit.inside_sentences import Copied
 from optimizer.emit.pages import render
-from optimizer.units import NEVER_SECONDS, SECONDS_PER_HOUR, human_count, human_ratio
+from optimizer.units import NEVER_SECONDS, SECONDS_PER_HOUR, human_count
+from schemas.verdicts import NOTHING_TO_DO, PLANNED, STARTED
 
 _NONE = "-"
+_NIGHTS = 30  # signs of a cluster on the first page
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,10 @@ class Night:
         None without a plan.
     done : Copied
         Of the waves that were executed.
-    disk, outside : Imbalance or None
-        Fullest broker's disk over the mean; brokers outside their bands.
+    disk : str
+        The fullest disk before and after, as on the first screen of the report; empty without a plan.
+    outside : Imbalance or None
+        Brokers outside their bands.
     predicted_seconds : (int, int) or None
         Ends of the interval.
     measured_seconds : float or None
@@ -50,11 +55,18 @@ class Night:
     waves_executed: int
     planned: Copied | None
     done: Copied
-    disk: Imbalance | None
+    disk: str
     outside: Imbalance | None
     predicted_seconds: tuple[int, int] | None
     measured_seconds: float | None
     waves_measured: int
+
+    @property
+    def sign(self) -> str:
+        """The night in one character."""
+        if self.verdict != PLANNED:
+            return {NOTHING_TO_DO: "=", STARTED: "…"}.get(self.verdict, "✖")
+        return "✔" if self.waves_executed == self.waves else "◐" if self.waves_executed else "○"
 
     @property
     def predicted(self) -> str:
@@ -70,14 +82,12 @@ class Night:
         return f"{_hours(self.measured_seconds)}{waves}"
 
     @property
-    def disk_text(self) -> str:
-        """The fullest broker's disk over the mean, before and after."""
-        return _change(self.disk, human_ratio)
-
-    @property
     def outside_text(self) -> str:
         """Brokers outside their bands, before and after."""
-        return _change(self.outside, human_count)
+        if self.outside is None:
+            return _NONE
+        values = (self.outside.before, self.outside.after)
+        return " → ".join(_NONE if value is None else human_count(value) for value in values)
 
 
 @dataclass(frozen=True)
@@ -109,13 +119,54 @@ class RunLine:
     done: Copied | None
 
 
-def index_page(lines: Sequence[RunLine], clusters: Mapping[str, str], *, most_names: int, sheet: str) -> str:
+@dataclass(frozen=True)
+class ClusterLine:
+    """One cluster on the first page.
+
+    Parameters
+    ----------
+    newest : FleetLine
+        What its newest run says; it links the page of its nights.
+    goals : str
+        How many goals the newest plan reaches.
+    night : Night
+        The newest.
+    signs : str
+        One for each of its last nights, the newest last.
+    """
+
+    newest: FleetLine
+    goals: str
+    night: Night
+    signs: str
+
+
+def cluster_lines(results: Iterable[ClusterResult], nights: Mapping[str, Sequence[Night]]) -> list[ClusterLine]:
+    """A line for each cluster, the worst first.
+
+    Parameters
+    ----------
+    results : iterable of ClusterResult
+        The newest of each cluster.
+    nights : mapping of str to sequence of Night
+        Of each cluster, the newest first.
+    """
+    lines = []
+    for result in sorted(results, key=worst_first):
+        last = nights[result.cluster_id][:_NIGHTS]
+        goals = [goal["is_reached"] for goal in result.decision["goals"]] if result.decision else []
+        reached = f"{sum(goals)} of {len(goals)}" if goals else _NONE
+        lines.append(ClusterLine(fleet_line(result), reached, last[0], "".join(night.sign for night in reversed(last))))
+    return lines
+
+
+def index_page(lines: Sequence[RunLine], clusters: Sequence[ClusterLine], *, most_names: int, sheet: str) -> str:
     """The first page of the site.
 
     Parameters
     ----------
-    clusters : mapping of str to str
-        Link to the page of each cluster.
+    clusters : sequence of ClusterLine
+        The worst first.
     most_names : int
         Clusters of a run that are named; if there are more, they are only counted.
     sheet : str
@@ -144,9 +195,3 @@ def nights_page(cluster_id: str, nights: Sequence[Night], links: Mapping[str, st
 
 def _hours(seconds: float) -> str:
     return f"{seconds / SECONDS_PER_HOUR:,.1f}" if seconds < NEVER_SECONDS else "never"
-
-
-def _change(figure: Imbalance | None, show: Callable[[float], str]) -> str:
-    if figure is None or (figure.before is None and figure.after is None):
-        return _NONE
-    return " → ".join(_NONE if value is None else show(value) for value in (figure.before, figure.after))

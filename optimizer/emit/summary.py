@@ -56,9 +56,9 @@ def execution(plan: ClusterPlan) -> str:
     """Waves, time and rate in one sentence; if the time has an interval, a second one says which batches it assumes."""
     if not plan.waves:
         return "Nothing to do: no partition changes."
-    seconds = sum(row.estimated_seconds for row in plan.waves)
-    details = "; ".join(filter(None, (_interval(plan), _above_bound(plan), nights_in_words(plan))))
-    text = f"{plural(len(plan.waves), 'wave')}, about {human_time(seconds)} of copying{details and f' ({details})'}"
+    details = "; ".join(filter(None, (_above_bound(plan), nights_in_words(plan))))
+    time = human_times(*plan.copying_seconds)
+    text = f"{plural(len(plan.waves), 'wave')}, {time} of copying{details and f' ({details})'}"
     return " ".join(filter(None, (_rates(plan, text), rate_inside(plan))))
 
 
@@ -92,17 +92,11 @@ def _network_room(plan: ClusterPlan, *, has_rates: bool) -> str:
 
 def _batches(plan: ClusterPlan) -> str:
     """The batches that the interval assumes; empty without an interval."""
-    if not _interval(plan):
+    if len({*map(human_time, plan.copying_seconds)}) == 1:
         return ""
     assumed = f" The interval assumes producer batches of {plan.batch_kb:g} kB"
     is_large = plan.batch_kb > _LARGE_BATCH_KB
     return f"{assumed}." if is_large else f"{assumed}: batches over {_LARGE_BATCH_KB} kB take up to twice as long."
-
-
-def _interval(plan: ClusterPlan) -> str:
-    """The ends of the interval of the time; empty if both are the same."""
-    ends = plan.copying_seconds
-    return human_times(*ends) if human_time(ends[0]) != human_time(ends[1]) else ""
 
 
 def _above_bound(plan: ClusterPlan) -> str:

@@ -57,6 +57,22 @@ def _known(crossing: Crossings | None, name: str, n_brokers: int) -> Ints | list
     return [None] * n_brokers if crossing is None else getattr(crossing, name)
 
 
+def measure_plan(
+    compared: pd.DataFrame, instance: pd.DataFrame, hosts: pd.DataFrame, policy: Policy, placements: Collection[str]
+) -> pd.DataFrame:
+    """As ``measure``, for a plan in memory and any bands.
+
+    Parameters
+    ----------
+    compared : DataFrame
+        That table of the plan.
+    instance : DataFrame
+        Rows of ``instance``.
+    """
+    key = ["topic", "partition"]
+    return measure(instance.merge(compared[[*key, *PLACEMENTS.values()]], on=key), hosts, policy, placements)
+
+
 def measure(
     partitions: pd.DataFrame, hosts: pd.DataFrame, policy: Policy, placements: Collection[str] = tuple(PLACEMENTS)
 ) -> pd.DataFrame:

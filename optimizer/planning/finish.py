@@ -11,12 +11,14 @@ import pandas as pd
 
 import schemas
 from optimizer.audit import AuditLimits
+from optimizer.cluster_policy import NO_LIMIT, OFF
 from optimizer.domain import Bools, Brokers, Cause, FindingCode, Ints, Partitions, only_in
 from optimizer.planning.arrays import replica_lists, split_rows, with_nulls
 from optimizer.planning.left_out import left_by_order
 from optimizer.planning.unexplained import audit_limits, unexplained_findings
-from optimizer.settings import Policy, Settings
+from optimizer.settings import Policy, Settings, start_policy
 from optimizer.solve.findings import band_findings, cluster_findings, limit_findings, pin_findings
+from optimizer.solve.findings.band_findings import start_finding
 from optimizer.solve.findings.directory_findings import directory_findings, full_directory_findings
 from optimizer.solve.findings.finding import Finding, not_resized, unused_pattern
 from optimizer.solve.findings.leader_findings import leader_findings
@@ -26,7 +28,7 @@ from optimizer.solve.findings.order_findings import with_left
 from optimizer.solve.findings.spread_findings import spread_findings
 from optimizer.solve.leaders.failover_order import order_followers
 from optimizer.solve.leaders.leader_bounds import leader_bounds
-from optimizer.solve.leaders.leaders import assign_leaders, lead_with
+from optimizer.solve.leaders.leaders import ChosenLeaders, assign_leaders, lead_with
 from optimizer.solve.rounds.solved_cluster import SolvedCluster
 from optimizer.solve.rules.mobility import stays
 from optimizer.topic_policy import is_excluded
@@ -172,6 +174,24 @@ def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: Finding
             yield unused_pattern(code, pattern)
 
 
+def _choose_leaders(
+    brokers: Brokers, partitions: Partitions, settled: Ints, policy: Policy, *, waits: bool
+) -> ChosenLeaders:
+    """The preferred leaders. If the cluster waits, those of ``start_policy`` as long as they change nothing."""
+    if waits:
+        wide, without_limits = start_policy(policy), np.full(len(partitions), NO_LIMIT)
+        leaders = assign_leaders(
+            brokers,
+            replace(partitions, topic_most_leaders=without_limits),
+            settled,
+            leaders_band=wide.leaders_band,
+            out_band=wide.out_band,
+        )
+        if (lead_with(settled, leaders.chosen) == settled).all():
+            return leaders
+    return assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
+
+
 def finish_cluster(
     frame: pd.DataFrame, cluster: SolvedCluster, policy: Policy, audit: AuditLimits | None = None
 ) -> Finished:
@@ -182,9 +202,10 @@ def finish_cluster(
     brokers, cluster_policy = cluster.brokers, cluster.cluster_policy
     rows, partitions, chosen = split_rows(frame, brokers.ids)
     settled = settle(partitions.replicas, chosen)
-    leaders = assign_leaders(brokers, partitions, settled, leaders_band=policy.leaders_band, out_band=policy.out_band)
+    leaders = _choose_leaders(brokers, partitions, settled, policy, waits=cluster.waits)
     led = lead_with(settled, leaders.chosen)
-    final = order_followers(brokers, partitions, led, spread=policy.failover_spread)
+    spread = OFF if cluster.waits else policy.failover_spread
+    final = order_followers(brokers, partitions, led, spread=spread)
     is_lost = _is_lost(rows, brokers)
     findings = [
         *cluster_findings.emptied_racks(brokers, partitions.replicas, final),
@@ -199,7 +220,7 @@ def finish_cluster(
         *cluster_findings.rack_findings(brokers, partitions, final),
         *cluster_findings.stranded_findings(brokers, partitions, final),
         *pin_findings.pin_findings(brokers, partitions, final),
-        *spread_findings(brokers, partitions, final),
+        *spread_findings(brokers, partitions, final, waits=cluster.waits),
         *band_findings.band_findings(
             brokers,
             cluster.bands,
@@ -226,10 +247,13 @@ def finish_cluster(
         *_unused_patterns(rows, set(policy.topics), FindingCode.TOPICS_UNUSED),
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
         *cluster.failures,
+        *([start_finding(brokers, cluster.bands, cluster.demand, cluster.loads)] if cluster.waits else []),
     ]
     # In a stage, ``policy`` has only the settings that the stage declared, without the methods of ``Policy``.
     excluded = partial(is_excluded, topics=policy.topics, exclude_topics=policy.exclude_topics)
-    findings = with_only(findings, cluster_policy, brokers, partitions, final, is_excluded=excluded)
+    findings = with_only(
+        findings, cluster_policy, brokers, partitions, final, is_excluded=excluded, start_at=policy.start_at
+    )
     if cluster.over_limits:
         held_back = rows["held_back"].to_numpy(dtype=bool)
         findings = limit_findings.with_limit(

@@ -1,13 +1,15 @@
 """The tables of stages solve and plan of one cluster, in this process and without Spark."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from optimizer.domain import FindingCode, Floats
+from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode, Floats, Ints
+from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.kafka.versions import needs_whole_min_isr
 from optimizer.planning.arrays import to_brokers, with_nulls
 from optimizer.planning.balance_rows import PLACEMENTS, measure
@@ -20,10 +22,80 @@ from optimizer.planning.late_waves import MOMENTS, late_rows
 from optimizer.planning.memory_placement import MemoryPlacement, in_memory
 from optimizer.planning.solved_rows import small_tables
 from optimizer.planning.summary_rows import SIDES, summary_rows
-from optimizer.planning.throttle_rows import throttle_rows
-from optimizer.planning.wave_rows import schedule_cluster, wave_rows
-from optimizer.settings import Settings
+from optimizer.planning.wave_rows import broker_ids, schedule_cluster, to_changes, wave_rows
+from optimizer.schedule.estimate import traffic
+from optimizer.schedule.throttle_rate import common_rate, rates_per_broker
+from optimizer.settings import Settings, start_policy, with_policy
 from optimizer.solve import driver
+from schemas.output import THROTTLES
+
+# Columns of ``throttles`` without the previous value.
+COLUMNS = tuple(name for name in THROTTLES.names if name != "previous_value")
+_ENTRY_COLUMNS = ["wave", "style", "entity_type", "entity_name", "config_name", "config_value"]
+
+
+def _lists_by_partition(rows: pd.DataFrame, column: str) -> dict[tuple[str, int], list[int]]:
+    keys = zip(rows["topic"], rows["partition"], strict=True)
+    return {(topic, int(number)): [int(b) for b in x] for (topic, number), x in zip(keys, rows[column], strict=True)}
+
+
+def _settable(entries: list[ConfigEntry], down: set[str]) -> list[ConfigEntry]:
+    """The entries without configs of brokers that are down, which nobody can set, and without empty values."""
+    return [
+        entry
+        for entry in entries
+        if entry[3] and not (entry[0] == "brokers" and entry[1] in down)
+    ]  # fmt: skip
+
+
+def _throttle_entries(rows: pd.DataFrame, ids: Ints, down: set[str]) -> Iterator[tuple[str, list[ConfigEntry]]]:
+    """Throttle entries in both styles for the partitions of ``rows``; none if no replica is copied."""
+    changes = to_changes(rows, ids)
+    load = traffic(changes, len(ids))
+    rate = int(rows["copy_bytes_per_s"].min())
+    # Also if the partitions were empty at the snapshot: they may have grown since.
+    if not changes.copies.any():
+        return
+    proposed, current = _lists_by_partition(rows, "proposed_replicas"), _lists_by_partition(rows, "current_replicas")
+    common = max(common_rate(load, copy_bytes_per_s=rate), rate)
+    yield "kafka", config_entries(tool_throttles(proposed, current), common, common)
+    rates = rates_per_broker(load, copy_bytes_per_s=rate)
+    # A follower may become the leader: without a rate it would send at full speed.
+    leader = dict(zip(ids.tolist(), np.maximum(rates.leader, rate).tolist(), strict=True))
+    follower = dict(zip(ids.tolist(), np.maximum(rates.follower, rate).tolist(), strict=True))
+    careful = careful_throttles(proposed, current)
+    yield "careful", _settable(config_entries(careful, leader, follower), down)
+
+
+def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``COLUMNS`` of one cluster; wave 0 is the whole plan at once.
+
+    Parameters
+    ----------
+    scheduled : DataFrame
+        Changed rows of ``compare_lists`` with waves.
+    hosts : DataFrame
+        Rows of ``instance_brokers``.
+    """
+    placed = scheduled[scheduled["wave"].notna()].sort_values(["topic", "partition"], kind="stable")
+    if placed.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    ids = broker_ids(hosts)
+    down = {str(b) for b in hosts.loc[hosts["state"].isin(NOT_LIVE), "broker_id"]}
+    parts = [
+        (WHOLE_PLAN, placed),
+        *((w, placed[placed["wave"] == w]) for w in sorted({int(w) for w in placed["wave"]})),
+    ]
+    content = [
+        (wave, style, *entry)
+        for wave, rows in parts
+        for style, entries in _throttle_entries(rows, ids, down)
+        for entry in entries
+    ]
+    frame = pd.DataFrame(content, columns=_ENTRY_COLUMNS)
+    frame["cluster_id"], frame["run_id"] = hosts["cluster_id"].iloc[0], hosts["run_id"].iloc[0]
+    return frame[list(COLUMNS)]
+
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -54,6 +126,7 @@ def plan_in_memory(
     captured_at: datetime | None = None,
     also_allowed: Floats | None = None,
     moves_inside: bool = True,
+    started: bool = False,
 ) -> MemoryPlan:
     """Solve and plan one cluster.
 
@@ -69,10 +142,13 @@ def plan_in_memory(
         Loads that the bands also include; brokers ascend by id.
     moves_inside : bool
         As for ``planned_tables``.
+    started : bool
+        Whether the cluster does not wait for ``start_at``.
     """
     cluster_id = str(hosts["cluster_id"].iloc[0])
     loads = {} if also_allowed is None else {cluster_id: also_allowed}
-    solved = driver.solve(in_memory(instance, {cluster_id: to_brokers(hosts)}), settings, also_allowed=loads)
+    placement = in_memory(instance, {cluster_id: to_brokers(hosts)})
+    solved = driver.solve(placement, settings, also_allowed=loads, started=[cluster_id] if started else [])
     tables = {name: solved.tables[name] for name in TABLES}
     tables |= {name: pd.DataFrame(list(rows)) for name, rows in small_tables(solved).items()}
     planned = planned_tables(instance, hosts, tables, settings, captured_at=captured_at, moves_inside=moves_inside)
@@ -139,6 +215,8 @@ def tables_of_lists(
         Of ``balance_rows.PLACEMENTS``, those to measure.
     """
     cluster_id = str(hosts["cluster_id"].iloc[0])
+    waits = (solved["findings"]["code"] == FindingCode.WAITS_TO_START.value).any()
+    tonight = with_policy(settings, start_policy(settings.policy)) if waits else settings
     hosts = with_load(hosts, rows).assign(captured_at=captured_at.timestamp() if captured_at else None)
     compared = with_totals(compare_lists(rows))
     scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
@@ -148,7 +226,7 @@ def tables_of_lists(
     if len(scheduled):
         planned = pd.concat([planned[~planned["is_changed"]], scheduled.astype({"wave": "Int64"})])
     waves = wave_rows(scheduled, hosts, settings=settings)
-    measured = measure(planned.assign(replicas=planned["current_replicas"]), hosts, settings.policy, placements)
+    measured = measure(planned.assign(replicas=planned["current_replicas"]), hosts, tonight.policy, placements)
     version = settings.kafka_versions().get(cluster_id, "")
     exposure, findings = exposure_rows(planned, hosts, needs_whole_min_isr=needs_whole_min_isr(version))
     flows, throttles = flow_rows(scheduled, hosts, settings=settings), throttle_rows(scheduled, hosts)
@@ -158,7 +236,10 @@ def tables_of_lists(
         ends_at = None if pd.isna(end) else int(pd.Timestamp(end).timestamp())
         before = Before(len(waves), ends_at, int(captured_at.timestamp()) if captured_at else None)
         balance = records(flows["dir_balance"]) if "dir_balance" in flows else []
-        inside = dir_move_rows(planned, hosts, balance, settings, before, given_inside if is_given else None)
+        given = given_inside if is_given else None
+        inside = dir_move_rows(planned, hosts, balance, tonight, before, given)
+        if waits and inside["dir_moves"]:  # Directories start for themselves.
+            inside = dir_move_rows(planned, hosts, balance, settings, before, given)
         waves, throttles = _with_rows(waves, inside["waves"]), _with_rows(throttles, inside["throttles"])
         findings = _with_rows(findings, inside["wave_findings"])
         flows |= {name: pd.DataFrame(inside[name]) for name in ("dir_balance", "dir_moves")}

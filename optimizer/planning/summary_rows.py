@@ -50,7 +50,7 @@ def summary_rows(
     """
     values: Iterable[Value] = (
         *_plan_figures(totals, bounds, waves, unexplained),
-        *_balance_figures(measured),
+        *balance_figures(measured),
         *_leader_figures(leader_bounds),
         *_exposure_figures(exposure),
         *_directory_figures(dir_balance),
@@ -98,7 +98,8 @@ def _plan_figures(totals: Row, bounds: Rows, waves: Rows, unexplained: int) -> I
         yield from ((name, side, value) for name, value in figures.items())
 
 
-def _balance_figures(measured: Rows) -> Iterator[Value]:
+def balance_figures(measured: Rows) -> Iterator[Value]:
+    """Figures of the brokers in each placement, from rows of ``balance_rows.COLUMNS``."""
     for side in PLACEMENTS:
         rows = [row for row in measured if row["placement"] == side]
         if rows:

@@ -1,5 +1,8 @@
 """Plan every cluster of a fleet, and prove how good the plans are.
 
+With ``[policy] start_at`` every cluster is first planned with bands that are at least so wide. If its plan changes
+nothing, the cluster waits; the others are planned again with their own bands.
+
 1. Rounds: a round splits each cluster into disjoint shards of brokers, and solves each shard alone. Rounds repeat until
    every band is met and no rule is broken, or until they make no progress.
 2. Limits: if a plan copies more than allowed, or fills a disk, the driver reduces it.
@@ -10,7 +13,7 @@ This module keeps brokers and their loads in memory, because they are small. Par
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
@@ -18,7 +21,7 @@ import numpy as np
 
 from optimizer.cluster_policy import ClusterPolicy, MoveLimit
 from optimizer.domain import Floats
-from optimizer.settings import Policy, Settings
+from optimizer.settings import Policy, Settings, start_policy
 from optimizer.solve.bounds.bound import widen
 from optimizer.solve.certificate import Bounds, bounds_of
 from optimizer.solve.findings.limit_findings import OverLimits
@@ -59,7 +62,12 @@ class Solved(Generic[P]):
 
 
 def solve(
-    placement: P, settings: Settings, tuning: Tuning = TUNED, *, also_allowed: Mapping[str, Floats] = _NO_LOADS
+    placement: P,
+    settings: Settings,
+    tuning: Tuning = TUNED,
+    *,
+    also_allowed: Mapping[str, Floats] = _NO_LOADS,
+    started: Collection[str] = (),
 ) -> Solved[P]:
     """Plan every cluster.
 
@@ -67,13 +75,43 @@ def solve(
     ----------
     also_allowed : mapping
         By cluster, loads that its bands also include, (B, D): the plan may be as unbalanced as another plan is.
+    started : collection of str
+        Clusters that do not wait.
 
     Raises
     ------
     AssertionError
         A bug: some partitions have no order of copies, although such partitions got their old replicas back before.
     """
-    placement, clusters, shards = solve_rounds(placement, settings, tuning, also_allowed=also_allowed)
+    may_wait = _may_wait(placement, settings) - {*started}
+    planned = _plan(placement, settings, tuning, also_allowed, may_wait)
+    changed = _changed(planned, may_wait)
+    if changed:
+        planned = _plan(placement, settings, tuning, also_allowed, may_wait - changed)
+    return replace(planned, bounds=bounds_of(planned.placement, planned.clusters, tuning))
+
+
+def _may_wait(placement: P, settings: Settings) -> frozenset[str]:
+    """Clusters that wait for ``start_at`` if nothing is urgent; a cluster with ``only`` does not."""
+    policies = settings.cluster_policies() if settings.policy.start_at else {}
+    return frozenset(c for c in placement.brokers if c in policies and not policies[c].only)
+
+
+def _changed(planned: Solved[P], cluster_ids: Collection[str]) -> frozenset[str]:
+    """Clusters whose plan copies a replica, or removes one."""
+    copies = planned.placement.copies(cluster_ids) if cluster_ids else {}
+    return frozenset(
+        c
+        for c, copied in copies.items()
+        if copied.moves or (planned.clusters[c].loads != planned.clusters[c].loads_before).any()
+    )
+
+
+def _plan(
+    placement: P, settings: Settings, tuning: Tuning, also_allowed: Mapping[str, Floats], waiting: Collection[str]
+) -> Solved[P]:
+    """The plans without bounds; ``waiting`` clusters are planned with the bands of ``start_policy``."""
+    placement, clusters, shards = solve_rounds(placement, settings, tuning, also_allowed=also_allowed, waiting=waiting)
     placement, clusters = _restore_impossible_lists(placement, clusters)
     placement, clusters = _reduce_to_limits(placement, clusters, settings)
     tables, left_for_disk = placement.result_tables(clusters, settings)
@@ -87,20 +125,32 @@ def solve(
             f"clusters {sorted(left_for_disk)} have no order of copies, although partitions without an order got their "
             "old replicas back"
         )
-    return Solved(placement, clusters, shards, tables, bounds_of(placement, clusters, tuning))
+    return Solved(placement, clusters, shards, tables, Bounds({}, ()))
 
 
 def solve_rounds(
-    placement: P, settings: Settings, tuning: Tuning, *, also_allowed: Mapping[str, Floats] = _NO_LOADS
+    placement: P,
+    settings: Settings,
+    tuning: Tuning,
+    *,
+    also_allowed: Mapping[str, Floats] = _NO_LOADS,
+    waiting: Collection[str] = (),
 ) -> tuple[P, Clusters, Sequence[ShardResult]]:
-    """Run only the rounds: no limits, tables or bounds. For ``also_allowed`` see ``solve``.
+    """Run only the rounds: no limits, tables or bounds.
+
+    Parameters
+    ----------
+    also_allowed : mapping
+        As for ``solve``.
+    waiting : collection of str
+        Clusters that wait to start.
 
     Returns
     -------
     tuple
         The placement after the rounds, the clusters, and the result of every shard.
     """
-    clusters = _clusters_before_rounds(placement, settings)
+    clusters = _clusters_before_rounds(placement, settings, waiting)
     clusters = {
         c: replace(x, bands=widen(x.bands, also_allowed[c])) if c in also_allowed else x for c, x in clusters.items()
     }
@@ -127,7 +177,8 @@ def solve_rounds(
     return placement, clusters, results
 
 
-def _clusters_before_rounds(placement: P, settings: Settings) -> Clusters:
+def _clusters_before_rounds(placement: P, settings: Settings, waiting: Collection[str] = ()) -> Clusters:
+    policies = {True: start_policy(settings.policy) if waiting else settings.policy, False: settings.policy}
     loads, cluster_policies, versions = placement.loads(), settings.cluster_policies(), settings.kafka_versions()
 
     def before_rounds(cluster_id: str, totals: Totals) -> SolvedCluster:
@@ -135,7 +186,8 @@ def _clusters_before_rounds(placement: P, settings: Settings) -> Clusters:
         return SolvedCluster(
             brokers=brokers,
             demand=totals.demand,
-            bands=bands_for(brokers, totals.demand, current_loads, settings.policy),
+            bands=bands_for(brokers, totals.demand, current_loads, policies[cluster_id in waiting]),
+            waits=cluster_id in waiting,
             scale=load_scale(brokers, totals.demand),
             loads_before=current_loads,
             loads=current_loads,

@@ -57,6 +57,6 @@ def _changed_settings(record: RunRecord, settings: dict[str, Any]) -> Iterator[s
         yield "clusters"
     for section in sorted(settings.keys() - {"clusters"}):
         before = recorded.get(section, {})
-        for knob, value in settings[section].items():
-            if before.get(knob) != value and can_read(declared, section, knob):
+        for knob in sorted({*before, *settings[section]}):
+            if before.get(knob) != settings[section].get(knob) and can_read(declared, section, knob):
                 yield f"{section}.{knob}"

@@ -21,7 +21,7 @@ def declared_part(settings: Settings, declared: Collection[str]) -> Settings:
     part = object.__new__(Settings)
     if "clusters" in declared:
         vars(part)["clusters"] = settings.clusters
-    for section in vars(settings).keys() - {"clusters"}:
+    for section in vars(settings).keys() - {"clusters", "approval"}:  # no plan depends on approval
         values = getattr(settings, section)
         visible = {knob: value for knob, value in vars(values).items() if can_read(declared, section, knob)}
         if visible:
@@ -32,12 +32,19 @@ def declared_part(settings: Settings, declared: Collection[str]) -> Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """The arguments of a stage in addition to its input tables."""
+    """The arguments of a stage in addition to its input tables.
+
+    Parameters
+    ----------
+    started : collection of str
+        Clusters that go on, whatever ``start_at`` says.
+    """
 
     spark: SparkSession
     run_id: str
     settings: Settings
     code_version: str
+    started: Collection[str] = ()
 
     def for_stage(self, stage: Declared) -> "Run":
         """The run with only the settings that a stage declares."""

@@ -10,10 +10,12 @@ from pyspark.sql import Row
 
 from optimizer import folders
 from optimizer.declared import NAMES
-from optimizer.errors import AlreadyApproved, BallastError, ConfigError, StageError
+from optimizer.errors import BallastError, ConfigError, Removed, StageError
 from optimizer.stages.stage import Refusals, Run
 from optimizer.store import Store
+from schemas.runs import REMOVED
 from schemas.verdicts import REPLACED, REPLACED_REASON, STARTED, WITH_PLAN
+from stored.approvals import check_none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,16 +181,18 @@ def check_not_approved(store: Store, run: Run) -> None:
     Raises
     ------
     AlreadyApproved
-        When the plan of one of its clusters was approved, because its waves may be running. A revocation does not
-        change that: waves that began before it may still run.
+        When the plan of one of its clusters was approved, because its waves may be running.
+    Removed
+        When the run had a plan and was removed: approvals of that plan are still stored.
     """
+    if store.has_only_begun(run.run_id):
+        rows = store.current_rows("verdicts", run.run_id)
+        last = max((row.attempt for row in rows), default=0)
+        if any(row.attempt == last and row.verdict in WITH_PLAN for row in rows):
+            raise Removed(f"run {run.run_id!r} {REMOVED}. It is not planned again: give another --run-id")
     if store.run_record(run.run_id, NAMES[-1]) is None:
         return
-    for row in (row for row in store.current_rows("approvals", run.run_id) if not row.is_revocation):
-        raise AlreadyApproved(
-            f"{row.approved_by} has approved the plan of run {run.run_id!r} for cluster {row.cluster_id}, "
-            "so this run is not planned again: give another --run-id"
-        )
+    check_none((row.asDict() for row in store.current_rows("approvals", run.run_id)), run.run_id)
 
 
 def begin(store: Store, run: Run, *, first_stage: str) -> Attempt:

@@ -11,6 +11,12 @@ from optimizer.wording.words import Words, human_load
 
 _LABELS = {"in": "bytes in", "out": "bytes out"}  # of resources with an unclear name
 _STUCK = {"fixed": "fixed partitions", "pinned": "pinned topics that have no other broker"}
+# The load of a resource that is the furthest over its mean, and under it.
+_EXTREMES = {
+    "disk": ("fullest disk", "emptiest disk"),
+    "replicas": ("largest number of replicas", "smallest number of replicas"),
+    "in": ("highest rate of bytes in", "lowest rate of bytes in"),
+}
 
 _WHY_DIRS = {
     Cause.STEPS_TOO_LARGE: "each replica that could move would bring a directory outside its band on the other side",
@@ -23,6 +29,18 @@ _WHY_DIRS = {
 def band(finding: Finding) -> Words:
     """Facts ``width``, ``widest`` (of all brokers), and the facts of the cause."""
     return Words(_subject(finding), _detail(finding, _WHY), _band_remedy(finding))
+
+
+def waits_to_start(finding: Finding) -> Words:
+    """Amount and limit: shares above (positive) or below the mean; without a resource nothing can be compared."""
+    remedy = "to plan without waiting, set [policy] start_at = 0"
+    if finding.resource is None:
+        return Words("cluster", "this plan can change nothing that would start the cluster", remedy)
+    amount, limit = (100 * (share or 0) for share in (finding.amount, finding.limit))
+    name = _EXTREMES[finding.resource][amount < 0]
+    side = "under" if amount < 0 else "over"
+    detail = f"{name} {abs(amount):.3g} % {side} its mean; starts at {abs(limit):.3g} %"
+    return Words(_subject(finding), detail, remedy)
 
 
 def leader_band(finding: Finding) -> Words:
@@ -205,6 +223,7 @@ def _leader_remedy(finding: Finding) -> str:
 
 BY_CODE = {
     FindingCode.BAND: band,
+    FindingCode.WAITS_TO_START: waits_to_start,
     FindingCode.LEADER_BAND: leader_band,
     FindingCode.LOG_DIR_FILLS: log_dir_fills,
     FindingCode.LOG_DIR_OVER: log_dir_over,

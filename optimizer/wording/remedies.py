@@ -12,7 +12,10 @@ EXECUTE = "execute the plan"
 _START = "start a broker that holds a replica, then plan again"
 # Why a partition is not free (a sentence about it), and the remedy.
 _NOT_FREE: Mapping[Cause | None, tuple[str, str]] = {
-    Cause.IN_FLIGHT: ("it is being reassigned", "wait until that is done; plan again to include it"),
+    Cause.IN_FLIGHT: (
+        "it is being reassigned",
+        "no wave starts before that is done; to include the partition, plan again then",
+    ),
     Cause.MOVE_CANNOT_END: (
         "it is being reassigned to a broker that is down",
         "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again",

@@ -49,8 +49,11 @@ def limited(finding: Finding) -> Words:
 
 
 def not_asked_now(finding: Finding) -> Words:
-    """Facts ``left`` (the kind), ``only``, and ``brokers`` if it is by broker; amount: count."""
+    """Facts ``left`` (the kind), ``only``, and ``brokers`` or ``start_at`` if it is about these; amount: count."""
     facts = finding.facts
+    if "start_at" in facts:
+        detail = f'only = "{facts["only"]}" does not wait: start_at = {facts["start_at"]:g} is ignored'
+        return Words("start_at", detail, "run without only to wait")
     brokers = f" ({ids(facts['brokers'])})" if "brokers" in facts else ""
     unmet = clause(int(finding.amount or 0), *_LEFT_BY_ONLY[facts["left"]])
     detail = f'{unmet}{brokers}: only = "{facts["only"]}" leaves that as it is'

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,10 @@ from tests.airflow.scene import ONE, SCENES, TITLE, Field, MakeScene, Scene, Wav
 from tests.airflow.server import START_SECONDS, Airflow, running
 from tests.airflow.site import of_site, summarise
 from tests.execution.warehouse import CLUSTER
-from tests.kafka import cluster as kafka_cluster
-from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, TOOLS, labs
 from tests.servers import RUNNING
+from tour import cluster as kafka_cluster
+from tour.cluster import write_tools
 
 
 @pytest.fixture(scope="session")
@@ -50,9 +51,10 @@ def make_scene(field: Field) -> Iterator[MakeScene]:
     scenes: list[Scene] = []
     with labs(field.kafka, {"4.3": field.tools}, field.home) as make:
 
-        def new_scene(name: str, waves: Waves = ONE, *, megabytes: int = 8, approved: bool = True) -> Scene:
-            lab = make(name, waves, megabytes=megabytes, approved=approved)
-            summarise(lab.warehouse, "1 move\n", json.dumps({"title": TITLE, "text": "First screen"}))
+        def new_scene(name: str, waves: Waves = ONE, *, megabytes: int = 8, **own: Any) -> Scene:
+            lab = make(name, waves, megabytes=megabytes, **own)
+            if "decision" not in own:
+                summarise(lab.warehouse, "1 move\n", json.dumps({"title": TITLE, "text": "First screen"}))
             scenes.append(Scene(name, field.airflow, lab))
             return scenes[-1]
 

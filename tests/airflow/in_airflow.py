@@ -30,6 +30,12 @@ def shape(dags: Any) -> object:
     return {dag.dag_id: {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks} for dag in dags.DAGS}
 
 
+def tidying(dags: Any) -> object:
+    """Words and pool of the task that removes old runs, and the schedule of its DAG."""
+    [(dag, task)] = [(dag, task) for dag in dags.DAGS for task in dag.tasks if task.task_id == "tidy"]
+    return [list(task.words), task.pool, dag.schedule]
+
+
 def second_hand_on(dags: Any) -> object:
     """Id and configuration of the run that wave 2 of 3 starts."""
     starts = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "next_wave")
@@ -48,8 +54,10 @@ def ages(dags: Any) -> object:
     return [None if limit is None else float(limit) for limit in limits]
 
 
-def question(dags: Any, *plans: str) -> object:
-    """Title and text of the question for each of these plans, which ``show --json`` printed."""
+def question(dags: Any, answer: str, *plans: str) -> object:
+    """Title and text of the question for each of these plans, which ``show --json`` printed, after this answer."""
+    import airflow.sdk.execution_time.macros as macros
+
     asked = next(task for dag in dags.DAGS for task in dag.tasks if task.task_id == "question")
 
     class Pulling:
@@ -57,11 +65,15 @@ def question(dags: Any, *plans: str) -> object:
             self.facts = dags.facts.function(plan)
 
         def xcom_pull(self, *, task_ids: str) -> object:
-            assert task_ids == "facts"
-            return self.facts
+            return {"facts": self.facts, "rules": answer}[task_ids]
 
-    contexts = [{"params": {"plan": "p"}, "ti": Pulling(plan)} for plan in plans]
+    contexts = [{"params": {"plan": "p"}, "ti": Pulling(plan), "macros": macros} for plan in plans]
     return [asked.render_template([asked.subject, asked.body], context) for context in contexts]
+
+
+def decide(dags: Any, *answers: str) -> object:
+    """The next task for each of these answers of the rules."""
+    return [dags.decide.function(answer) for answer in answers]
 
 
 def poke(dags: Any, *codes: str) -> object:

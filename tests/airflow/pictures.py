@@ -15,9 +15,9 @@ from setup.paths import HOME
 from tests.airflow.server import Airflow, running
 from tests.airflow.site import SETTINGS, of_site, summarise
 from tests.execution.warehouse import CLUSTER, RUN, load_plan
-from tests.kafka import cluster as kafka_cluster
-from tests.kafka.cluster import write_tools
 from tests.kafka.lab import RACKS, labs
+from tour import cluster as kafka_cluster
+from tour.cluster import write_tools
 
 PICTURES = HOME / "docs" / "pictures"
 GOLDEN = HOME / "tests" / "golden" / "small"

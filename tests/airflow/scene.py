@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.airflow.server import Airflow
 from tests.airflow.site import SETTINGS
 from tests.execution.warehouse import CLUSTER, RUN, load_plan
-from tests.kafka.cluster import Cluster
 from tests.kafka.lab import Lab
+from tour.cluster import Cluster
 
 Waves = Sequence[Mapping[int, tuple[list[int], list[int]]]]
 ONE: Waves = [{0: ([1, 2], [1, 3])}]
@@ -47,12 +47,14 @@ warehouse = "{home}/{scene}"
 output = "{home}/out"
 """
 NIGHTLY = {"clusters": ("shop", "torn", "gone"), "approvers": ("ann",), "retries": 0}
+RULES = "[approval]\nmost_moved_bytes = 1e9\n"
 # The scenes of test_dags.py, then those of test_deaths.py.
 SCENES: Mapping[str, Site] = {
     "unanswered": Site({"answer_hours": 4 / 3600}),
     "changed": Site(),
     "recreated": Site(),
     "nightly": Site(NIGHTLY, NIGHT),
+    "ruled": Site({"by_rules": True}, f"{SETTINGS}{RULES}"),
     # Enough time for checks until Kafka has fenced the broker; each watches for 3 s.
     "dead": Site({"wave_hours": 45 / 3600, "watch_minutes": 0.05}),
     "cancelled": Site({"wave_hours": 20 / 3600, "watch_minutes": 0.05, "on_late_wave": "cancel"}),

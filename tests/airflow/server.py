@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from setup.paths import AIRFLOW, HOME
-from tests.ports import free_ports
+from tour.ports import free_ports
 
 # Limits for what never comes. A whole night takes two minutes alone, and up to six beside two other test processes.
 START_SECONDS, RUN_SECONDS = 120, 600

@@ -1,6 +1,7 @@
 """The DAGs in a real Airflow with a real Kafka: questions, refusals, execution, and a night of a fleet."""
 
 import re
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -10,11 +11,12 @@ from execution.planned import load
 from stored.tables import Warehouse
 from tests.airflow.scene import STEPS, TITLE, WAVE, Field, MakeScene
 from tests.airflow.server import RefusedByAirflow
+from tests.execution.decisions import decision
 from tests.execution.warehouse import RUN, add_verdict
 from tests.kafka import topics
 from tests.kafka.lab import TOPICS, disturbed
-from tests.kafka.producer import producing
 from tests.pipeline.test_fleet import TORN, folder_of
+from tour.producer import producing
 
 pytestmark = [pytest.mark.airflow, pytest.mark.kafka]
 
@@ -94,6 +96,31 @@ def test_changes_by_others_stop_a_wave_before_it_starts(make_scene: MakeScene) -
         assert "1 other partition is being reassigned: foreign-0" in log
         assert "set by somebody else since the snapshot: brokers 4 leader.replication.throttled.rate=200000" in log
         assert (scene.lab.lists(), scene.events()) == ([(1, 2)], [])
+
+
+@pytest.mark.all_only
+def test_rules_approve_or_a_person_is_asked(make_scene: MakeScene) -> None:
+    """The question begins with the rules that said no, and after Reject no wave starts. With a higher limit the rules
+    approve the same plan: nobody is asked, and its wave is executed."""
+    scene = make_scene("ruled", megabytes=1, approved=False, decision=decision(text="First screen"))
+    scene.airflow.trigger(scene.asking, "asked", {"plan": RUN})
+    scene.airflow.answer(scene.asking, "asked", "Reject", user="ann")
+    asked = {"look": "success", "facts": "success", "rules": "success", "decide": "success", "": "success"}
+    skipped = {"approved": "skipped", "approve": "skipped", "first_wave": "skipped"}
+    assert scene.airflow.ended(scene.asking, "asked") == {**asked, **skipped, "question": "success"}
+    _, text = scene.airflow.question(scene.asking, "asked")
+    reason = "- moves 298 GB, the limit is 1.00 GB\n"
+    assert text.startswith(f"You are asked because of these rules:\n\n{reason}\n```text\nFirst screen\n```")
+    assert (scene.airflow.runs(scene.waving), scene.lab.warehouse.rows("approvals")) == ({}, [])
+    config = Path(f"{scene.lab.warehouse.path}.toml")
+    config.write_text(config.read_text().replace("1e9", "500e9"))
+    scene.airflow.trigger(scene.asking, "quiet", {"plan": RUN})
+    quiet = {**asked, "approved": "success", "question": "skipped", "approve": "skipped", "first_wave": "success"}
+    assert scene.airflow.ended(scene.asking, "quiet") == quiet
+    (approval,) = scene.lab.warehouse.rows("approvals")
+    assert approval["approved_by"].startswith("rules ")
+    scene.airflow.until(lambda: WAVE in scene.airflow.runs(scene.waving), WAVE)
+    scene.done()
 
 
 SHOP = {0: [4, 1], 1: [1, 2], 2: [2, 4], 3: [4, 3], 4: [3, 2], 5: [4, 2]}

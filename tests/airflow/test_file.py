@@ -74,16 +74,44 @@ def test_a_question_is_titled_with_the_plan_and_shows_the_first_screen(in_airflo
     decision = {"title": "a.1: 71.7 TB, 6 nights, 38 to 56 h; all reached", "text": "Ready to approve. {{ y }}"}
     plan_json = json.dumps(plan | {"decision": decision})
     end = "Plan p, manifest `abc`"
-    assert in_airflow("question", plan_json) == [[decision["title"], f"```text\n{decision['text']}\n```\n{end}"]]
-    [[_, body]] = in_airflow("question", plan_json, report_url="https://here.example/plans/")
+    assert in_airflow("question", "", plan_json) == [[decision["title"], f"```text\n{decision['text']}\n```\n{end}"]]
+    [[_, body]] = in_airflow("question", "", plan_json, report_url="https://here.example/plans/")
     link = "[Report](https://here.example/plans/p/a.1/report.html)"
     assert body == f"```text\n{decision['text']}\n```\n{link}\n\n{end}"
+
+
+def test_a_question_says_why_the_rules_ask(in_airflow: InAirflow) -> None:
+    """On top, a line for each rule. An answer of the rules chooses the next task."""
+    plan = {"run_id": "p", "cluster_id": "a.1", "waves": 2, "manifest_sha256": "abc", "valid_hours": None}
+    decision = {"title": "t", "text": "Ready to approve."}
+    refused = json.dumps({"approved": False, "reasons": ["moves 1.29 TB, the limit is 500 GB", "note {{ x }}"]})
+    [[_, body]] = in_airflow("question", refused, json.dumps(plan | {"decision": decision}), by_rules=True)
+    lines = "- moves 1.29 TB, the limit is 500 GB\n- note {{ x }}\n"
+    assert body == (
+        f"You are asked because of these rules:\n\n{lines}\n```text\nReady to approve.\n```\nPlan p, manifest `abc`"
+    )
+    assert in_airflow("decide", refused, '{"approved": true, "reasons": []}') == ["question", "approved"]
+
+
+def test_rules_come_before_the_question(in_airflow: InAirflow) -> None:
+    """If the site has rules; the first wave starts after either. The rules approve only the manifest that was seen."""
+    assert in_airflow("shape", by_rules=True)["b_approval__a.1"] == {
+        "look": [],
+        "facts": ["look"],
+        "rules": ["facts"],
+        "decide": ["rules"],
+        "approved": ["decide"],
+        "question": ["decide"],
+        "approve": ["question"],
+        "first_wave": ["approve", "approved"],
+    }
 
 
 def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: InAirflow) -> None:
     """Operators and scripts that clear, watch or trigger tasks depend on the names."""
     assert in_airflow("shape") == {
         "b_nightly": {"plan": [], "a__1.gate": ["plan"], "a__1.summary": ["a__1.gate"], "a__1.ask": ["a__1.summary"]},
+        "b_tidy": {"tidy": []},
         "b_approval__a.1": {
             "look": [],
             "facts": ["look"],
@@ -102,6 +130,14 @@ def test_ids_and_order_of_the_tasks_are_an_interface(in_airflow: InAirflow) -> N
             "elect": ["more"],
         },
     }
+
+
+def test_old_runs_are_removed_while_no_plan_is_made(in_airflow: InAirflow) -> None:
+    """The task needs the slot of the pool that the planning job needs; the site chooses schedule and days."""
+    words = ["tidy", "--config", "/c.toml", "--keep-days"]
+    assert in_airflow("tidying") == [[*words, "90"], "ballast", "0 12 * * 0"]
+    own = {"keep_days": 30, "pool": "one", "tidy_schedule": None}
+    assert in_airflow("tidying", **own) == [[*words, "30"], "one", None]
 
 
 SAID = """wave

@@ -129,7 +129,7 @@ def _rows(facts: RunFacts) -> dict[str, list[Row]]:
     frames = {
         **{"instance": records(instance), "instance_brokers": records(hosts), "brokers": records(facts.brokers)},
         **{"topics": records(topics), "replicas": replicas},
-        "sources": [{"source": "describe.txt", "captured_at": facts.captured_at, "records": 9}],
+        "sources": [{"source": "describe.txt", "captured_at": facts.captured_at, "records": 9, "has_state": True}],
         **{name: records(plan.tables[name]) for name in ("waves", "findings", "exposure")},
         "broker_balance": records(plan.tables["measured"]),
         "plan_summary": [

@@ -38,7 +38,7 @@ def test_sides() -> None:
     """A state has its value now, after the plan, or both for another cluster; other figures exist after a plan only."""
     columns = [Column(side, FIGURES, side) for side in (NOW, PLANNED, BOTH)]
     assert _table(*columns) == {
-        "Bytes copied": ["", "140.00 GB", "140.00 GB"],
+        "Bytes copied": ["", "140 GB", "140 GB"],
         "Share of all bytes copied": ["", "14 %", "14 %"],
         "Waves": ["", "2", "2"],
         "Hours of copying, estimated": ["", "1 h 30 min", "1 h 30 min"],
@@ -65,7 +65,7 @@ def test_sides() -> None:
         ({"brokers_outside_bands": (0.0, 0.0)}, "Brokers outside bands (replicas, disk, bytes in)", ["0", "0"]),
         ({"waves": (None, None)}, "Waves", None),
         ({"gap_percent": (None, None)}, "Above the proven minimum", None),
-        ({"gap_percent": (None, 0.01)}, "Above the proven minimum", ["", "0.01 %"]),
+        ({"gap_percent": (None, 0.01)}, "Above the proven minimum", ["", "0.0100 %"]),
         ({"replicas_moved": (None, 12345.0)}, "Replicas copied", ["", "12,345"]),
     ],
 )
@@ -131,7 +131,7 @@ def test_columns() -> None:
             [("both", "band")],
             MISSING,
             [
-                "x: does not fit: rack b may hold 500.00 GB, but must hold 600.00 GB: 100.00 GB more.",
+                "x: does not fit: rack b may hold 500 GB, but must hold 600 GB: 100 GB more.",
                 "x: findings after the plan: 1 band.",
             ],
         ),

@@ -17,6 +17,7 @@ from asking.options import variant_parser
 from asking.question import Question
 from asking.retire import retire
 from asking.run_facts import RunFacts
+from asking.sections import Grid
 from optimizer.errors import ConfigError
 from optimizer.planning.in_memory import records
 from tests.asking.small_run import CLUSTER, GB, RUN, broker, make_facts, partition, write_run
@@ -96,7 +97,7 @@ def test_a_cluster_without_bytes_needs_no_broker() -> None:
     facts = make_facts(brokers, [partition("t", 0, [1, 3, 5], size_bytes=0)])
     need = how_many(facts, Question(), like=1, limit=0.1, survive_rack=True)
     assert need.count == 0
-    assert need.words().endswith("the fullest has 0.00 %.")
+    assert need.words().endswith("the fullest has 0 %.")
 
 
 def test_a_full_disk_of_unknown_capacity_is_refused() -> None:
@@ -271,9 +272,27 @@ def test_a_search_that_stops_is_not_called_proven(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("asking.retire._Bound.of_subset", lambda *_: 0)
     choice = retire(cluster(), Question(), 1)
     assert not choice.is_proven
-    assert choice.words().endswith(
-        "GB copied; stopped after 2 plans, not proven. Any choice copies at least 0 B (6 subsets bounded)."
+    assert choice.words().endswith("GB copied.")
+    assert choice.proof() == (
+        "The search stopped after 2 plans, not proven. Any choice copies at least 0 B (6 subsets bounded)."
     )
+
+
+def test_an_empty_broker_is_not_proposed() -> None:
+    """A new broker is there to be filled; all others are ranked. With --of it can be chosen."""
+    facts = cluster()
+    empty = broker(7, "a", holds=False)
+    brokers = pd.concat([facts.brokers, pd.DataFrame([empty])], ignore_index=True)
+    more = replace(facts, brokers=brokers)
+    choice = retire(more, Question(), 1)
+    assert choice.subsets == 6
+    grid, *_ = choice.ranking()
+    assert isinstance(grid, Grid)
+    assert sorted(row[0] for row in grid.rows) == ["1", "2", "3", "4", "5", "6"]
+    assert f" {grid.rows[0][0]}, " in choice.words()
+    solved = len(choice.answers)
+    assert [row[1].startswith("at least ") for row in grid.rows] == [n >= solved for n in range(6)]
+    assert retire(more, Question(), 1, [7]).words().startswith("Cheapest to empty: 7, ")
 
 
 def test_a_kept_broker_is_not_retired() -> None:

@@ -18,7 +18,7 @@ from tests.asking.small_runs import CLUSTER, NOON, StoredRun, full_row, partitio
 A = StoredRun(
     "a",
     {
-        "sources": [{"source": "x", "captured_at": NOON, "records": 1}],
+        "sources": [{"source": "x", "captured_at": NOON, "records": 1, "has_state": True}],
         "brokers": [{"broker_id": n, "rack": "x", "state": "alive"} for n in (1, 2)],
         "topics": [{"topic": "t", "partitions": 3, "replication_factor": 2}],
         "instance": [partition(n, [1, 2]) for n in range(3)],
@@ -39,7 +39,7 @@ B = StoredRun(
     "b",
     {
         **A.rows,
-        "sources": [{"source": "x", "captured_at": NOON + timedelta(days=1), "records": 1}],
+        "sources": [{"source": "x", "captured_at": NOON + timedelta(days=1), "records": 1, "has_state": True}],
         "brokers": [*A.rows["brokers"], {"broker_id": 3, "rack": "<z>", "state": "alive"}],
         "instance": [partition(0, [3, 2]), partition(1, [1, 2]), partition(2, [1, 5])],
         "plan": [planned(0, [3, 2], [3, 2]), planned(1, [1, 2], [3, 2], "drain"), planned(2, [1, 5], [3, 5], "drain")],
@@ -173,11 +173,12 @@ def test_the_json_has_every_list(commands: Commands) -> None:
 
 
 def test_the_page_has_the_same_figures(commands: Commands, tmp_path: Path) -> None:
-    """It has every cell of the text, escaped, and refers to no other file."""
+    """It has every cell of the text, escaped. It refers only to the style sheet, which is written next to it."""
     out = commands.run("a", "b", "--html", str(tmp_path / "page.html")).out
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
-    assert not re.findall(r"\b(?:src|href)=", page)
+    assert re.findall(r"\b(?:src|href)=\S+", page) == ['href="report.css"><style>']
+    assert (tmp_path / "report.css").read_text(encoding="utf-8") in page
     cells = re.findall(r"<t[dh](?: class=\"num\")?>(.*?)</t[dh]>", page)
     assert {"policy.drain_brokers", "2 -&gt; 0", "1 h 30 min"} <= {*cells}
     assert out.splitlines()[0] in page

@@ -251,9 +251,11 @@ def test_only_the_parts_whose_rows_are_gone_are_missing(table: str, parts: set[s
 
 
 def test_the_time_of_a_snapshot_is_that_of_its_newest_source() -> None:
-    """Metric tables have no time."""
+    """Metric tables have no time, and capacities do not count."""
     noon = datetime(2026, 11, 1, 12, tzinfo=UTC)
-    sources: list[Row] = [{"captured_at": noon}, {"captured_at": None}, {"captured_at": noon - timedelta(hours=1)}]
+    later, earlier = noon + timedelta(hours=1), noon - timedelta(hours=1)
+    times = ((noon, True), (None, False), (earlier, True), (later, False))
+    sources: list[Row] = [{"captured_at": at, "has_state": has_state} for at, has_state in times]
     assert run_rows("a", {"sources": sources}).captured_at == noon
-    assert run_rows("a", {"sources": [{"captured_at": None}]}).captured_at is None
+    assert run_rows("a", {"sources": [{"captured_at": None, "has_state": True}]}).captured_at is None
     assert run_rows("a", {}).captured_at is None

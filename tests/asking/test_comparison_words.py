@@ -1,5 +1,6 @@
 """Each table of a comparison has its values in the right column, on the page and on the terminal."""
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -113,9 +114,9 @@ TABLES = {
         ("", "A", "B"),
         ["Partitions", "1", "11"],
         ["Replicas", "2", "12"],
-        ["Bytes on all brokers", "3.00 GB", "13.00 GB"],
-        ["Produced per second", "4.00 MB/s", "14.00 MB/s"],
-        ["Consumed per second", "5.00 MB/s", "15.00 MB/s"],
+        ["Bytes on all brokers", "3.00 GB", "13.0 GB"],
+        ["Produced per second", "4.00 MB/s", "14.0 MB/s"],
+        ["Consumed per second", "5.00 MB/s", "15.0 MB/s"],
         ["Partitions with a replica out of sync", "6", "16"],
         ["Partitions without a leader", "7", "17"],
         ["Partitions being reassigned", "8", "18"],
@@ -133,13 +134,13 @@ TABLES = {
     ),
     "Cluster, part 6": by_header(
         ("topics whose bytes changed most", "A", "B"),
-        ["one<b>", "100.00 MB", "200.00 MB"],
-        ["two", "110.00 MB", "220.00 MB"],
+        ["one<b>", "100 MB", "200 MB"],
+        ["two", "110 MB", "220 MB"],
     ),
     "Cluster, part 7": by_header(
         ("topics whose rates changed most", "produced A", "produced B", "consumed A", "consumed B"),
-        ["two", "330.00 MB/s", "440.00 MB/s", "550.00 MB/s", "660.00 MB/s"],
-        ["one<b>", "300.00 MB/s", "400.00 MB/s", "500.00 MB/s", "600.00 MB/s"],
+        ["two", "330 MB/s", "440 MB/s", "550 MB/s", "660 MB/s"],
+        ["one<b>", "300 MB/s", "400 MB/s", "500 MB/s", "600 MB/s"],
     ),
     "Plans, part 1": by_header(
         ("", "A", "B"),
@@ -152,24 +153,24 @@ TABLES = {
     ),
     "Plans, part 3": by_header(
         ("changed by", "partitions", "bytes A", "bytes B"),
-        ["both plans, to the same list", "1", "15.00 GB", "25.00 GB"],
-        ["both plans, to another list", "1", "11.00 GB", "21.00 GB"],
-        ["only plan A", "2", "26.00 GB", "46.00 GB"],
-        ["of them, done before run B", "1", "14.00 GB", "24.00 GB"],
-        ["only plan B", "1", "13.00 GB", "23.00 GB"],
+        ["both plans, to the same list", "1", "15.0 GB", "25.0 GB"],
+        ["both plans, to another list", "1", "11.0 GB", "21.0 GB"],
+        ["only plan A", "2", "26.0 GB", "46.0 GB"],
+        ["of them, done before run B", "1", "14.0 GB", "24.0 GB"],
+        ["only plan B", "1", "13.0 GB", "23.0 GB"],
     ),
     "Plans, part 4": by_header(
         ("largest differences", "list in A", "list in B", "plan A", "reason", "plan B", "reason", "bytes"),
-        ["t<b>-1", "cu a1", "cu b1", "pr a1", "re a1", "pr b1", "re b1", "21.00 GB"],
-        ["t<b>-2", "cu a2", "same", "pr a2", "re a2", "-", "-", "22.00 GB"],
-        ["t<b>-3", "cu a3", "cu b3", "-", "-", "pr b3", "re b3", "23.00 GB"],
+        ["t<b>-1", "cu a1", "cu b1", "pr a1", "re a1", "pr b1", "re b1", "21.0 GB"],
+        ["t<b>-2", "cu a2", "same", "pr a2", "re a2", "-", "-", "22.0 GB"],
+        ["t<b>-3", "cu a3", "cu b3", "-", "-", "pr b3", "re b3", "23.0 GB"],
     ),
     "From plan A to run B, part 2": by_header(
         ("partitions of plan A that", "partitions", "bytes to copy"),
         ["have the list of plan A", "1", "1.00 GB"],
         ["are being reassigned to it", "2", "6.00 GB"],
         ["still have the list before plan A", "0", "0 B"],
-        ["have neither list", "2", "24.00 GB"],
+        ["have neither list", "2", "24.0 GB"],
         ["do not exist any more", "0", "0 B"],
     ),
     "From plan A to run B, part 3": by_header(
@@ -192,6 +193,31 @@ def test_each_table_of_a_comparison_has_its_columns() -> None:
     assert html_tables(text) == TABLES
     assert f"And {len(COMPARISON.topics or ()) - SHOWN} more: --json lists all." in text
     assert "1 of these has the brokers of plan A in another order." in text
+
+
+def test_a_comparison_begins_with_what_changed() -> None:
+    """Counts of what changed, and what the plans copy; only two runs without any difference changed nothing."""
+    assert answer(COMPARISON).title == (
+        "2 settings, 4 brokers and 12 topics changed; plan A copies 65.0 GB, plan B 115 GB."
+    )
+    same_plans = replace(PLANS, partitions=PLANS.partitions[PLANS.partitions["kind"] == SAME_LIST])
+    equal = replace(COMPARISON, requests=(), brokers=(), topics=(), plans=same_plans)
+    assert answer(equal).title == "Nothing changed."
+    assert answer(replace(equal, topics=None)).title.startswith("Nothing changed in what can be compared: ")
+    assert answer(replace(equal, brokers=(Change("5", ADDED),))).title == "1 broker changed; both plans are the same."
+
+
+def test_equal_figures_come_last() -> None:
+    """Rows that differ are in their section, and equal rows in the last one."""
+    assert COMPARISON.partitions and COMPARISON.figures is not None
+    totals = COMPARISON.partitions.totals
+    half = replace(COMPARISON.partitions, totals=(totals[0], replace(totals[0], replicas=99)))
+    document = answer(replace(COMPARISON, partitions=half))
+    [first] = [part for part in document.sections[1].parts if isinstance(part, Grid)][:1]
+    assert [row[0] for row in first.rows] == ["Replicas"]
+    assert document.sections[-1].title == "The same in both runs"
+    [grid] = document.sections[-1].parts
+    assert isinstance(grid, Grid) and len(grid.rows) == 7
 
 
 DOTS = Drawing("Disks <b>", [Dots("--drain <i>", [10.4, 20.8], [31.2]), Dots("other", [41.6], [52.0, 62.4])])

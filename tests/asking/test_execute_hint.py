@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asking.execute_hint import execute_hints, job_options
+from asking.ask import execute_hints, job_options
 from asking.question import Question, settings_for
 from asking.run_facts import RunFacts
 from optimizer.configuration import build, merge

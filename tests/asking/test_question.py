@@ -42,6 +42,11 @@ NONE: dict[str, tuple[int, ...]] = {"drain_brokers": (), "exclude_brokers": (), 
             "add brokers 7 (a), 8 (b) like 6",
         ),
         ("--add-broker 7 --like 6", {"new_brokers": (7,), "like": 6}, "add broker 7 like 6"),
+        (
+            "--disk 6=8TB --disk 5=2.5GB --rack-of 4=c",
+            {"disks": {6: 8 * 10**12, 5: 25 * 10**8}, "racks_of": {4: "c"}},
+            "broker 6 has 8.00 TB of disk, broker 5 has 2.50 GB of disk, broker 4 is in rack c",
+        ),
         ("--lose-broker 4,5", {"lost_brokers": (4, 5)}, "lose broker 4, 5"),
         ("--lose-rack a,b", {"lost_racks": ("a", "b")}, "lose rack a, b"),
         ("--load 1.5", {"size_factor": 1.5, "rate_factor": 1.5}, "load x 1.5"),
@@ -114,6 +119,10 @@ def test_refused_options(words: str, message: str) -> None:
         ("--load 0", "'0' is not a factor: write a number up to 1000, such as 1.5"),
         ("--rates nan", "'nan' is not a factor"),
         ("--sizes 1001", "'1001' is not a factor"),
+        ("--disk 6", "'6' is not a broker and the size of its disk: write 17=8TB"),
+        ("--disk 6=0", "'6=0' is not a broker and the size of its disk"),
+        ("--disk 6=8TiB", "'6=8TiB' is not a broker and the size of its disk"),
+        ("--rack-of 6=", "'6=' is not a broker and its rack: write 17=eu-west-1c"),
         ("--only sizes", "unknown 'sizes'; choose from racks, drain, leaders, demote, dirs, none"),
     ],
 )
@@ -134,6 +143,8 @@ def test_values_that_are_none(capsys: pytest.CaptureFixture[str], words: str, me
         ("--add-broker 7 --like 1", True),
         ("--lose-broker 1", True),
         ("--lose-rack a", True),
+        ("--disk 1=1TB", True),
+        ("--rack-of 1=c", True),
         ("--sizes 2", True),
         ("--rates 0.5", True),
     ],
@@ -357,3 +368,23 @@ def test_a_question_without_a_change_has_the_facts_of_the_run() -> None:
     """Requests change no fact."""
     facts = make_facts(BROKERS, PARTITIONS)
     assert facts_for(facts, asked("--drain", "1", "--load", "1")) == facts
+
+
+def test_a_broker_with_another_disk_in_another_rack() -> None:
+    """Its directories keep their shares; the others stay as they are, and the facts of the run too."""
+    path = {"used_bytes": 5, "logs": 1, "is_open": True}
+    dirs = [{"path": "/a", "capacity_bytes": 750 * GB, **path}, {"path": "/b", "capacity_bytes": 250 * GB, **path}]
+    facts = make_facts([*BROKERS[:5], broker(6, "c", log_dirs=dirs)])
+    asked_for = facts_for(facts, asked("--disk", "6=3TB", "--disk", "5=2TB", "--rack-of", "6=d")).brokers
+    rows = {row["broker_id"]: row for row in records(asked_for)}
+    assert [rows[number]["disk_capacity_bytes"] for number in (4, 5, 6)] == [1000 * GB, 2000 * GB, 3000 * GB]
+    assert [rows[number]["rack"] for number in (5, 6)] == ["c", "d"]
+    assert [each["capacity_bytes"] for each in rows[6]["log_dirs"]] == [2250 * GB, 750 * GB]
+    assert records(facts.brokers) == records(make_facts([*BROKERS[:5], broker(6, "c", log_dirs=dirs)]).brokers)
+
+
+@pytest.mark.parametrize("words", ["--disk 9=1TB", "--rack-of 9=a"])
+def test_another_disk_or_rack_needs_a_broker_of_the_cluster(words: str) -> None:
+    """The message names those that there are."""
+    with pytest.raises(ConfigError, match=r"9: cluster orders has no such broker; known are \[1, 2, 3, 4, 5, 6\]"):
+        facts_for(make_facts(), asked(*words.split()))

@@ -22,7 +22,7 @@ from optimizer.emit.rows import (
     QualityRow,
     RackFlowRow,
 )
-from optimizer.emit.site_pages import Imbalance, Night, RunLine, index_page, nights_page
+from optimizer.emit.site_pages import Imbalance, Night, RunLine, cluster_lines, index_page, nights_page
 from tests.emit.rows import rows_of
 from tests.emit.test_findings import finding, planned
 from tests.emit.test_fleet_page import planned as planned_result
@@ -174,7 +174,7 @@ def _night(number: int) -> Night:
         waves_executed=number % 7 if is_planned else 0,
         planned=Copied((30 - number) * 10**12, number % 3 * 10**10) if is_planned else None,
         done=Copied(number % 7 * 10**11 if is_planned else 0, 0),
-        disk=Imbalance(1.5, 1.02) if is_planned else None,
+        disk="75 → 51 %" if is_planned else "",
         outside=Imbalance(40, 0) if is_planned else None,
         predicted_seconds=(9 * HOUR, 12 * HOUR) if is_planned else None,
         measured_seconds=10.5 * HOUR if number % 7 else None,
@@ -204,7 +204,10 @@ def _site() -> str:
         )
         for night in map(_night, reversed(range(30)))
     ]
-    return index_page(rows, {"orders": "clusters/orders.html"}, most_names=3, sheet="report.css")
+    newest = [planned_result("orders", 10**12, "amber", goals=[{"is_reached": True}]), stopped("audit")]
+    newest = [replace(each, links=[(f"clusters/{each.cluster_id}.html", "Nights")]) for each in newest]
+    nights = {each.cluster_id: [_night(number) for number in reversed(range(30))] for each in newest}
+    return index_page(rows, cluster_lines(newest, nights), most_names=3, sheet="report.css")
 
 
 def pages() -> Mapping[str, Callable[[], str]]:

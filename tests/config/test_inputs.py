@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ from optimizer import cli, inputs
 from optimizer.errors import InputError
 from optimizer.job_options import LOCAL_INPUT
 from optimizer.settings import ClusterInput
-from tests.ports import free_ports
+from stored.tables import Warehouse
+from tour.ports import free_ports
 
 UNKNOWN = "no-such-host.invalid"
+DESCRIBE = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n"
+BROKERS = "h1:9092 (id: 1 rack: a isFenced: false) -> (\n"
 
 
 @pytest.fixture
@@ -20,7 +24,8 @@ def folders(tmp_path: Path) -> Path:
     """Folders with a file, without files, and with files that are no input."""
     for name in ("full", "empty", "hidden/_tmp"):
         (tmp_path / name).mkdir(parents=True)
-    for name in ("full/describe.txt", "hidden/.swp", "hidden/_tmp/part"):
+    (tmp_path / "full/describe.txt").write_text(DESCRIBE)
+    for name in ("hidden/.swp", "hidden/_tmp/part"):
         (tmp_path / name).touch()
     return tmp_path
 
@@ -53,6 +58,38 @@ def test_a_folder_has_a_file(folders: Path) -> None:
             assert reported(ClusterInput(id="a", input=path)) == [f"{wrong.format(path)}: {remedy}"]
     for path in (f"{folders}/full", f"{folders}/full/describe.txt", "s3a://bucket/nowhere", "hdfs://h/nowhere"):
         assert reported(ClusterInput(id="a", input=path)) == []
+
+
+@pytest.mark.parametrize(
+    ("contents", "reason"),
+    [
+        ({"b.txt": BROKERS, "load.csv": "x"}, "no file of the folder {} describes topics (it has b.txt, load.csv): "),
+        ({"b.txt": BROKERS, "all.txt": BROKERS + DESCRIBE}, ""),
+        ({"b.txt": BROKERS, "sub/topics.txt": DESCRIBE}, ""),
+        ({"long.txt": BROKERS * 10_000}, ""),
+        ({"key.p12": "\0\1"}, "no file of the folder {} describes topics (it has key.p12): "),
+        ({"plan.json": '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}'}, ""),
+    ],
+)
+def test_a_folder_without_topics_is_reported(tmp_path: Path, contents: dict[str, str], reason: str) -> None:
+    """Unless a file is longer than its part that was read, or a live cluster describes the topics."""
+    for name, content in contents.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    remedy = "put the output of kafka-topics.sh --describe into it"
+    expected = [f"{reason.format(tmp_path)}{remedy}"] if reason else []
+    assert reported(ClusterInput(id="a", input=str(tmp_path))) == expected
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        live = f"127.0.0.1:{server.getsockname()[1]}"
+        assert reported(ClusterInput(id="a", input=str(tmp_path), bootstrap_servers=live)) == []
+
+
+def test_a_file_that_is_no_folder_is_reported(tmp_path: Path) -> None:
+    """A file is read, if it describes topics."""
+    file = tmp_path / "brokers.txt"
+    file.write_text(BROKERS)
+    remedy = "name a folder with the outputs of Kafka's tools as --input DIR, or as input of [[clusters]] 'a'"
+    assert reported(ClusterInput(id="a", input=str(file))) == [f"the file {file} does not describe topics: {remedy}"]
 
 
 def test_a_server_is_there(listener: str) -> None:
@@ -118,3 +155,23 @@ def test_a_run_looks_only_where_it_reads(
     assert cli.main(stages, "test") == code
     error = f"error: the folder {folders / 'empty'} is empty: name a folder"
     assert capsys.readouterr().err.startswith(error if code else "")
+
+
+@pytest.mark.parametrize("is_revoked", [False, True])
+def test_an_approved_run_is_refused_before_spark(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_revoked: bool
+) -> None:
+    """Also if the approval was revoked since. A run of another id starts."""
+    monkeypatch.setattr(cli, "_plan", lambda *_: 0)
+    row = {
+        **{"cluster_id": "a", "run_id": "r", "manifest_sha256": "ab", "approved_by": "ann", "approved_from": "here"},
+        **{"approved_at": datetime(2026, 11, 1, tzinfo=UTC), "is_revocation": False},
+    }
+    rows = [row, {**row, "approved_by": "bob", "is_revocation": True}][: 1 + is_revoked]
+    Warehouse(str(folders / "warehouse")).append("approvals", rows)
+    places = [f"--{name}={folders / name}" for name in ("warehouse", "output")]
+    for run_id, code in (("r", 3), ("s", 0)):
+        monkeypatch.setattr("sys.argv", ["job", "--cluster", "a", "--input", str(folders), "--run-id", run_id, *places])
+        assert cli.main(["emit"], "test") == code
+    error = "error: ann has approved the plan of run 'r' for cluster a, so this run is not planned again: give another"
+    assert capsys.readouterr().err.startswith(error)

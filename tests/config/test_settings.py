@@ -229,6 +229,12 @@ def with_window(*, first_night: object = "", **knobs: object) -> dict[str, Any]:
         ),
         (with_window(first_night="2026-11-27", days=[]), r"^\[\[schedule.windows\]\] days = \[\] is not usable.*$"),
         ({"policy": {"topic_spread": 0.9}}, r"topic_spread = 0.9 is not usable: give a number from 1 to 1000, or 0"),
+        ({"policy": {"start_at": -0.1}}, r"^\[policy\] start_at = -0.1 is not usable: give a number from 0 to 100$"),
+        (
+            {"policy": {"start_at": 0.04, "rack_policy": "none"}},
+            r"^\[policy\] start_at = 0.04 is not usable: every band is wider, so nothing would wait: give more than "
+            "0.05, or 0 to plan every night$",
+        ),
         ({"policy": {"topic_leader_spread": 0.5}}, r"topic_leader_spread = 0.5 is not usable: give a number from 1"),
         ({"solver": {"lp_deterministic_time": 0}}, r"lp_deterministic_time = 0"),
         (
@@ -631,6 +637,50 @@ def test_each_cluster_asks_for_its_own_factors() -> None:
     assert settings_of_two.config_hash() != without.config_hash()
 
 
+@pytest.mark.parametrize(
+    ("approval", "problems"),
+    [
+        ({}, ["[approval] = {} is not usable: give at least one limit, such as most_moved_bytes = 500e9"]),
+        ({"most_hours": ""}, ["[approval] most_hours = '': expected a number, such as 0.05"]),
+        (
+            {"most_hour": 1, "may": ["drian"], "allow_notes": [], "freeze": ["2026-12-20", "2027-01-03/2026-12-20"]},
+            ["unknown 'most_hour'", "may = ['drian']", "allow_notes = []", "2026-12-20', '2027-01-03/2026-12-20'"],
+        ),
+        (
+            {"most_hours": -1, "most_gap_percent": float("nan")},
+            ["- [approval] most_hours = -1.0", "- [approval] most_gap_percent = nan"],
+        ),
+        (
+            {"most_hours": 1.01e18, "freeze": []},
+            ["most_hours = 1.01e+18", "[approval] freeze = [] is not usable: give at"],
+        ),
+        ({"most_hours": 1, "freeze": ["22:00/06:00"]}, ["freeze = ['22:00/06:00'] is not usable: its days and hours"]),
+        ({"most_hours": 1, "freeze": ["06:00/06:00"], "time_zone": "here"}, ["['06:00/06:00']", "time_zone = 'here'"]),
+        ({"clusters": [{"most_hours": 1}]}, ["[approval] clusters: id is missing"]),
+        ({"clusters": [{"id": "a"}]}, ["[approval] for 'a' = {'may': ('balance', 'racks')} is not usable"]),
+        (
+            {"most_hours": 1, "clusters": [{"id": "a"}, {"id": "a"}]},
+            ["id = ['a'] is not usable: name each cluster once"],
+        ),
+    ],
+)
+def test_rules_of_approval_are_checked(approval: dict[str, Any], problems: list[str]) -> None:
+    """All problems at once: unknown rules, rules without a value, and rules that need another one."""
+    with pytest.raises(ConfigError) as raised:
+        build({"approval": approval})
+    assert [text for text in problems if text not in str(raised.value)] == []
+
+
+def test_rules_of_one_cluster_replace_those_of_all() -> None:
+    """Rule by rule. The plan does not depend on them, so neither does its hash."""
+    own = {"id": "a", "most_hours": 2, "may": ["drain"]}
+    settings = build({"approval": {"most_hours": 1, "most_moved_bytes": 5e9, "clusters": [own]}})
+    assert settings.approval
+    assert settings.approval.rules_of("a").given() == {"most_hours": 2, "most_moved_bytes": 5e9, "may": ("drain",)}
+    assert settings.approval.rules_of("b").may == ("balance", "racks")
+    assert settings.config_hash() == build({}).config_hash()
+
+
 def test_windows_are_tables_of_the_schedule(tmp_path: Path) -> None:
     """Tables of the file, or TOML in an option; stages that read the schedule see them, and the hash includes them."""
     file = tmp_path / "c.toml"
@@ -725,3 +775,12 @@ def test_folders_are_tried_though_settings_are_wrong(tmp_path: Path) -> None:
         "[solver] rounds = 0 is not usable",
         "[storage] output",
     ]
+
+
+def test_a_start_width_is_in_the_hash_only_if_it_is_set() -> None:
+    """Without it the hash is that of releases that had no such knob."""
+    without = build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}]}))
+    waiting = build(merge(DEFAULTS, {"clusters": [{"id": "c", "input": "x"}], "policy": {"start_at": 0.15}}))
+    assert "start_at" not in without.planning_json()
+    assert json.loads(waiting.planning_json())["policy"]["start_at"] == 0.15
+    assert without.config_hash() != waiting.config_hash()

@@ -8,14 +8,19 @@ import pytest
 from execution.steps import Incomplete, StillMoving
 from execution.watch import Stalled, Stopped
 from optimizer import job_options
-from optimizer.errors import AlreadyApproved, AuditFailed, BallastError, QualityGateFailed
+from optimizer.errors import AlreadyApproved, AuditFailed, BallastError, QualityGateFailed, Removed
 from setup.ballast_options import parser
 from setup.submit import usage
 from stored.verdicts import NoManifest, Refused
 from tests.docs.pages import ROOT
 
 # The word for each refusal in a list.
-OF_RUNS: dict[type[BallastError], str] = {QualityGateFailed: "gate", AuditFailed: "audit", AlreadyApproved: "approved"}
+OF_RUNS: dict[type[BallastError], str] = {
+    QualityGateFailed: "gate",
+    AuditFailed: "audit",
+    AlreadyApproved: "approved",
+    Removed: "removed",
+}
 LISTED = "the message lists the problems"
 OF_COMMANDS: dict[type[BallastError], str] = {Refused: LISTED, NoManifest: LISTED, Stopped: "stopped"}
 
@@ -38,7 +43,6 @@ LISTS: Mapping[str, tuple[dict[int, str], dict[type[BallastError], str]]] = {
     "spark-submit.sh JOB --help": (of_help(job_options.EPILOG), OF_RUNS),
     "spark-submit.sh --help": (of_help(usage({})), OF_RUNS),
     "ballast --help": (of_help(parser().format_help()), OF_COMMANDS),
-    "README.md": (of_page("README.md"), OF_RUNS | OF_COMMANDS),
     "docs/operations.md": (of_page("docs/operations.md"), {**OF_RUNS, Refused: "[execution](execution.md#one-wave)"}),
     "docs/execution.md": (of_page("docs/execution.md"), OF_COMMANDS),
 }
@@ -64,7 +68,7 @@ def test_a_list_has_the_codes_of_the_errors(place: str) -> None:
 
 @pytest.mark.parametrize("place", LISTS)
 def test_a_list_names_each_refusal(place: str) -> None:
-    """Exit code 3 has each cause: the gate, the audit and the approved plan of a run, and the refusal of a command."""
+    """Exit code 3 has each cause: gate, audit, the approved or removed plan of a run, and the refusal of a command."""
     meanings, refusals = LISTS[place]
     assert [word for word in refusals.values() if word not in meanings[3]] == []
 

@@ -1,11 +1,14 @@
 """docs/tables.md and docs/configuration.md agree with schemas/ and conf/default.toml."""
 
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from docs import generate
+from optimizer.approval_setting import Approval
+from optimizer.configuration import build
 
 DOCS = Path(generate.__file__).parent
 DEFAULTS = (DOCS.parent / "conf" / "default.toml").read_text(encoding="utf-8")
@@ -32,5 +35,13 @@ def test_line_without_a_knob_is_refused() -> None:
 
 def test_cluster_example_is_valid_toml() -> None:
     """The [[clusters]] example of conf/default.toml can be copied unchanged."""
-    (cluster,) = tomllib.loads("\n".join(generate.cluster_block(DEFAULTS)))["clusters"]
+    (cluster,) = tomllib.loads("\n".join(generate.example(DEFAULTS, "[[clusters]]")))["clusters"]
     assert cluster["id"] == "orders"
+
+
+def test_the_example_of_approval_has_every_rule() -> None:
+    """The [approval] example of conf/default.toml can be copied unchanged."""
+    content = tomllib.loads("\n".join(generate.example(DEFAULTS, "[approval]")))
+    assert set(content["approval"]) == {field.name for field in fields(Approval)}
+    approval = build(content).approval
+    assert approval and approval.rules_of("orders").most_moved_bytes == 100e9

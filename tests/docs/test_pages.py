@@ -14,9 +14,11 @@ from setup.ballast_options import parser
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links
 
 COMMANDS = tuple(blocks("sh"))
+GENERATED = {"configuration.md", "tables.md"}
+BY_HAND = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED)]
 KAFKA_TOOLS = {
     *("topics", "broker-api-versions", "log-dirs", "reassign-partitions", "configs", "leader-election"),
-    "consumer-groups",
+    *("consumer-groups", "acls"),
 }
 
 
@@ -28,9 +30,9 @@ def test_links_have_targets(page: Path) -> None:
 
 
 def test_first_table_of_readme_has_figures_of_the_output() -> None:
-    """Each row is a line of the output below it; the proven minimum is in the sentence about it."""
+    """Each row is a line of the shown output; the proven minimum is in the sentence about it."""
     readme = ROOT / "README.md"
-    output = next(blocks("text", pages=(readme,))).body
+    output = next(blocks("text", pages=(ROOT / "docs" / "first-plan.md",))).body
     table = (
         readme.read_text(encoding="utf-8")
         .partition("| proven minimum |\n|---|---|---|---|---|\n")[2]
@@ -41,6 +43,38 @@ def test_first_table_of_readme_has_figures_of_the_output() -> None:
     assert len(rows) == 3
     assert [row[:4] for row in rows if row[:4] not in figures] == []
     assert f"copies at least {rows[0][4]} (proven" in output
+
+
+def test_answers_in_readme_are_those_of_the_page() -> None:
+    """Every command and every line of an answer is on the page about questions, where tests run them."""
+    [shown] = [block.body for block in blocks("text", pages=(ROOT / "README.md",)) if "./ballast ask" in block.body]
+    page = (ROOT / "docs" / "asking.md").read_text(encoding="utf-8").replace("--run-id first ", "")
+    lines = [line.removeprefix("$ ").replace("out/*", "out/first") for line in shown.splitlines() if line]
+    assert [line for line in lines if f"\n{line}\n" not in page] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "trouble.md", "cruise-control.md", "rights.md"])
+def test_pages_that_lead_elsewhere_name_existing_sections(name: str) -> None:
+    """Each link with an anchor leads to a heading of its page."""
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for page, anchor in re.findall(r"\]\(([\w.-]+\.md)#([\w-]+)\)", text):
+        headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+        assert anchor in anchors, (page, anchor)
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=lambda page: page.name)
+def test_lines_fit_a_screen(page: Path) -> None:
+    """At most 160 characters, but for tables and drawings."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 160 and not line.startswith("|") and "│" not in line] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    """``docs/README.md`` links each page of the folder."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(name for name in pages if f"({name}" not in index) == []
 
 
 def test_figures_of_rooms_have_the_checked_layers() -> None:
@@ -68,7 +102,7 @@ def test_configurations_load(block: Block) -> None:
     """Every configuration of a page is valid with the defaults."""
     defaults = configuration.read_toml(ROOT / "conf" / "default.toml")
     loaded = configuration.build(configuration.merge(defaults, tomllib.loads(block.body)))
-    assert [cluster.id for cluster in loaded.clusters] == ["orders"]
+    assert [cluster.id for cluster in loaded.clusters] == (["orders"] if "[[clusters]]" in block.body else [])
 
 
 @pytest.mark.parametrize("block", COMMANDS, ids=str)
@@ -108,6 +142,7 @@ def test_wave_commands_of_the_page_are_valid() -> None:
         "report",
         "report",
         "report",
+        "approve",
         "approve",
         "revoke",
         "run",

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from optimizer.approval_setting import REQUESTS
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.decision import AMBER, DO_FIRST, GREY, decision_of
-from optimizer.emit.decision_text import paragraph
+from optimizer.emit.decision_text import decision_json, paragraph
 from optimizer.emit.documents import documents
+from optimizer.emit.requested import Requested
+from optimizer.emit.rows import SourceRow
 from optimizer.units import short_times
 from tests.emit.test_findings import finding, planned
 from tests.emit.test_pages import synthetic
@@ -84,11 +87,11 @@ def test_every_figure_is_a_field() -> None:
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("plain", "c: 300.00 GB, 3 waves, {words}; NOT reached: empty broker 0"),
-        ("in nights", "c: 300.00 GB, 2 nights, {words}; NOT reached: empty broker 0"),
+        ("plain", "c: 300 GB, 3 waves, {words}; NOT reached: empty broker 0"),
+        ("in nights", "c: 300 GB, 2 nights, {words}; NOT reached: empty broker 0"),
         (
             "missed",
-            "c: 300.00 GB, 3 waves, {words}; NOT reached: empty broker 0; balance; danger: writes stop while it runs",
+            "c: 300 GB, 3 waves, {words}; NOT reached: empty broker 0; balance; danger: writes stop while it runs",
         ),
         ("nothing to do", "c: nothing to do; NOT reached: empty broker 0"),
     ],
@@ -118,6 +121,50 @@ def test_the_text_of_the_first_screen_fits_a_terminal() -> None:
     assert "start its first wave before 1970-01-02 00:00 UTC." in text
     idle = json.loads(next(d.content for d in documents(full(**IDLE)) if d.path == "c/decision.json"))
     assert "first wave" not in idle["text"]
+
+
+@pytest.mark.parametrize(
+    ("requested", "requests"),
+    [
+        ({}, ["drain", "racks", "balance"]),
+        ({"only": "leaders"}, ["balance"]),
+        ({"only": "drain"}, ["drain"]),
+        ({"demote": (1,), "pins": ("a on racks b",), "factors": ("a: 3",)}, [*REQUESTS]),
+    ],
+)
+def test_rules_read_what_is_requested(requested: dict[str, Any], requests: list[str]) -> None:
+    """Each kind of request has a name; leaders belong to the balance."""
+    plan = replace(full(), requested=Requested(**requested))
+    assert sorted(decision_of(plan).requests) == sorted(requests)
+
+
+def test_rules_read_every_note() -> None:
+    """Pages show the first four notes; the codes of all are in the file, and the manifest has the file's sha256."""
+    codes = ("no_rates", "wave_too_long", "under_replicated")
+    found = planned(*(finding(code, "c", "both", "x", amount=1) for code in codes)).findings
+    slow = [replace(row, below_floor=True, most_seconds=10**7) for row in full().waves]
+    plan = replace(full(), sources=[], findings=found, waves=slow)
+    files = {d.path: d for d in documents(plan)}
+    decision = json.loads(files["c/decision.json"].content)
+    assert [note["code"] for note in decision["notes"]] == decision["note_codes"][:4]
+    expected = ["under_replicated", "below_floor", "no_capture_time", "wave_too_long", "window_too_short", "no_rates"]
+    assert [code for code in decision["note_codes"] if code in expected] == expected
+    assert json.loads(files["c/manifest.json"].content)["decision_sha256"] == files["c/decision.json"].sha256
+
+
+def test_rules_read_the_fullest_disk_and_the_calendar() -> None:
+    """The peak is in percent of a capacity, and null if one is unknown; without windows there is no calendar."""
+    plan = full()
+    [disk, *_] = decision_of(plan).cards
+    peak = decision_of(plan).peak_disk_percent
+    assert peak is not None
+    assert f"at most {peak:.0f} % while copying" in disk.remark or not plan.broker_waves
+    unknown = replace(plan, brokers=[replace(row, disk_capacity_bytes=None) for row in plan.brokers])
+    assert decision_of(unknown).peak_disk_percent is None
+    assert "calendar" not in json.loads(decision_json(plan, decision_of(plan)))
+    nights = in_nights(plan)
+    [(start, end), *_] = json.loads(decision_json(nights, decision_of(nights)))["calendar"]
+    assert (start, end) == ("1970-01-01T00:00:00+00:00", "1970-01-01T00:01:00+00:00")
 
 
 def out_of_sync(when: str) -> ClusterPlan:
@@ -171,3 +218,14 @@ def test_a_dead_broker_that_comes_back_saves_its_copies(sources: list[int], note
     assert (first_note(replace(plan, moves=[*copies, *plan.moves])) == note) is bool(note)
     removed = [replace(row, size_bytes=0) for row in copies]
     assert "coming back" not in first_note(replace(plan, moves=[*removed, *plan.moves]))
+
+
+@pytest.mark.parametrize(("hours", "text"), [(24, None), (49, "older than the snapshot, by up to 2 d 1 h. Check that")])
+def test_an_old_capacity_file_is_named(hours: int, text: str | None) -> None:
+    """It ages no plan, but a reader must know; a plan is valid for a day."""
+    at = 1793491200
+    sources = [SourceRow("topics.txt", at, 1), SourceRow("capacity.csv", at - hours * 3600, 1, has_state=False)]
+    plan = replace(full(), sources=sources, valid_hours=24.0)
+    assert plan.captured_at == at
+    notes = [note.text for note in decision_of(plan).notes if note.subject == "capacity.csv:"]
+    assert [note[: len(text or "")] for note in notes] == ([text] if text else [])

@@ -145,7 +145,11 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
     plan = replace(
         plan,
         changed=[replace(row, topic_id=topic_ids[row.topic]) for row in plan.changed],
-        sources=[SourceRow(name, time, 1) for name, time in {"new": 1793491300, "old": 1793491200, "c": None}.items()],
+        sources=[
+            *(SourceRow(name, time, 1) for name, time in {"new": 1793491300, "old": 1793491200, "c": None}.items()),
+            SourceRow("capacity.csv", 1790000000, 1, has_state=False),  # an old capacity file does not age the plan
+            SourceRow("id.txt", 1793491300, 1, has_state=False, kafka_cluster_id="abc"),
+        ],
         throttles_found=[
             EarlierThrottleRow("topics", "stays", "leader.replication.throttled.replicas", "*", is_static=False),
             EarlierThrottleRow("brokers", "2", "leader.replication.throttled.rate", "7", is_static=True),
@@ -167,6 +171,7 @@ def test_a_manifest_tells_what_the_plan_was_made_from_and_for() -> None:
         "format": 1,
         "cluster_id": "c",
         "run_id": "r",
+        "kafka_cluster_id": "abc",
         "code_version": "v1",
         "captured_at": "2026-11-01T00:00:00+00:00",
         "valid_until": "2026-11-02T00:00:00+00:00",

@@ -5,10 +5,12 @@ from dataclasses import fields, replace
 import pytest
 
 from optimizer.audit import AuditClaims
+from optimizer.emit.broker_lines import fullest_disks
 from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES, LOSSES
 from optimizer.emit.rows import FigureRow, FindingRow
-from optimizer.emit.shown_figures import Line, lines
+from optimizer.emit.shown_figures import Line, compared_with_default, lines
 from optimizer.emit.summary import execution
+from optimizer.units import human_percent
 from tests.emit.rows import rows_of
 from tests.emit.test_findings import finding
 from tests.emit.test_pages import page, synthetic
@@ -46,10 +48,37 @@ def test_the_waves_are_compared_with_their_bound(partitions: int, ratio: float |
     """The sentence about time has the ratio, except for a single wave and if the bound is unknown."""
     rows = [figure("waves_over_bound", None, None, ratio)]
     text = execution(replace(synthetic(3, partitions=partitions), summary=rows))
-    assert f" of copying{shown} up to 50.00 MB/s per broker" in text
+    assert f" of copying{shown} up to 50.0 MB/s per broker" in text
 
 
-ASKED = " 50.00 MB/s were requested, but the network of broker 7 "
+@pytest.mark.parametrize(
+    ("moved", "leaving", "broken", "outside", "said"),
+    [
+        (1.0, (0, 0), (1, 0), (5, 2), ", 10.0x as much."),
+        (1.0, (0, 114), (0, 0), (0, 0), ": this plan leaves 114 more replicas on brokers to empty."),
+        (1.0, (0, 0), (0, 1), (5, 7), "leaves 1 more partition on broken racks and 2 more brokers outside bands."),
+        (20.0, (0, 9), (0, 0), (0, 0), ", 0.500x as much."),
+        (20.0, (0, 0), (3, 0), (0, 0), ": the default leaves 3 more partitions on broken racks."),
+    ],
+)
+def test_no_ratio_favours_a_plan_that_reaches_less(
+    moved: float, leaving: tuple[int, int], broken: tuple[int, int], outside: tuple[int, int], said: str
+) -> None:
+    """The one that copies less must not leave more undone."""
+    undone = {
+        "replicas_on_leaving_brokers": leaving,
+        "rack_violations": broken,
+        "brokers_outside_bands": outside,
+    }
+    rows = [figure(name, 200, *sides) for name, sides in undone.items()]
+    rows += [figure("moved_bytes", None, 1e10, moved * 1e9), figure("times_default", None, None, 10 / moved)]
+    text = compared_with_default(replace(synthetic(3), summary=rows))
+    assert text.startswith("Kafka's default assignment would copy 10.0 GB")
+    assert text.endswith(said)
+    assert ("as much" in text) == ("as much" in said)
+
+
+ASKED = " 50.0 MB/s were requested, but the network of broker 7 "
 FULL = "is full: copies take 5.00 MB/s all the same, so that they end."
 
 
@@ -57,8 +86,8 @@ FULL = "is full: copies take 5.00 MB/s all the same, so that they end."
     ("left", "rate", "has_rates", "said"),
     [
         (80_000_000, 50, True, "included)."),
-        (20_000_000, 20, True, f"{ASKED}has 20.00 MB/s left."),
-        (20_000_000, 20, False, f"{ASKED}has 20.00 MB/s left."),
+        (20_000_000, 20, True, f"{ASKED}has 20.0 MB/s left."),
+        (20_000_000, 20, False, f"{ASKED}has 20.0 MB/s left."),
         (3_000_000, 5, True, f"{ASKED}has 3.00 MB/s left: copies take 5.00 MB/s all the same, so that they end."),
         (-1, 5, True, f"{ASKED}{FULL}"),
         (None, 50, True, " is not known: the capacities of the brokers' networks are not all known."),
@@ -85,7 +114,7 @@ def test_the_rate_is_compared_with_the_network(left: int | None, rate: int, has_
 def test_each_wave_is_compared_with_its_own_request() -> None:
     """A slow window is no sign of a full network; a fast one that the network slows down is."""
     plan = synthetic(3, partitions=200)
-    for rates, said in (((20, 20), ""), ((20, 80), f" 100.00 MB/s{ASKED[11:]}has 80.00 MB/s left.")):
+    for rates, said in (((20, 20), ""), ((20, 80), f" 100 MB/s{ASKED[10:]}has 80.0 MB/s left.")):
         requests = (20, 100 if said else 20)
         waves = [
             replace(
@@ -121,7 +150,7 @@ def test_an_interval_names_its_batches_once_on_each_page(batch_kb: float, shown:
 
 def test_every_list_of_figures_is_this_one() -> None:
     """Names are unique, the audit's claims are figures, and every hidden figure is in a group."""
-    assert len(BY_NAME) == len(FIGURES)
+    assert len(BY_NAME) == len(FIGURES) + 1
     assert {field.name for field in fields(AuditClaims)} <= BY_NAME.keys()
     assert {figure_row.group for figure_row in FIGURES} == {"", COST, BALANCE, LOSSES}
     assert not any(figure_row.hidden_at_zero for figure_row in FIGURES if not figure_row.group)
@@ -141,3 +170,17 @@ def test_replicas_held_by_brokers_that_leave() -> None:
     assert synthetic(3).replicas_on_leaving == {0: 100}
     assert synthetic(3, dead=True).replicas_on_leaving == {}
     assert synthetic(3, dead=True).down_brokers == (0,)
+
+
+def test_the_fullest_disk_has_one_unit() -> None:
+    """The table has it in percent as the first screen does; over the mean only where a capacity is unknown."""
+    row = figure("disk_max_over_mean", 1.5, 1.1, 1.02)
+    plan = replace(synthetic(3), summary=[row])
+    assert [line.label for line in lines(plan)] == ["l"]
+    brokers = [replace(broker, disk_capacity_bytes=10 * 10**12) for broker in plan.brokers]
+    known = replace(plan, brokers=brokers)
+    [line] = lines(known)
+    fullest = fullest_disks(known)
+    assert line.label == "Fullest broker's disk"
+    assert (line.before, line.after) == tuple(human_percent(fullest[side]) for side in ("before", "after"))
+    assert fullest["before"] == max(b.disk_bytes for b in plan.balance if b.placement == "before") / 10**11

@@ -152,6 +152,7 @@ IN_ORDER = (
     *("dead_broker", "fenced_broker", "no_racks", "nested_racks", "no_disk_capacity", "no_log_dir_capacity"),
     *("no_network_capacity", "no_rates"),
     "not_asked_now",
+    "waits_to_start",
 )
 
 
@@ -206,7 +207,7 @@ def test_pages_say_what_helps_what_is_open() -> None:
     stays = finding("not_emptied", "t-0 on 7", detail="it stays", remedy="add a broker")
     excluded = finding("not_free", "t-1", detail="it is fixed", remedy="")
     page = report_of(planned(stays, fixed, excluded))
-    when = ' <span class="key">(before and after)</span></td><td class="name">'
+    when = ' <span class="key">(before and after)</span></td><td class="name" data-label="what to do">'
     assert f"t-0 on 7: it stays{when}add a broker</td>" in page
     assert f"t-1: it is fixed{when}</td>" in page
     text = summary_of(planned(stays, fixed))

@@ -7,6 +7,8 @@ from optimizer.emit.decision import TAGS
 from optimizer.emit.fleet_page import ClusterResult, fleet_page
 from tests.emit.texts import by_header, html_tables
 
+AGE = "2026-10-05 02:00 valid until 2026-10-06 02:00"
+
 
 def decided(state: str, headline: str = "The plan reaches all goals.", **changes: Any) -> dict[str, Any]:
     """The content of a ``decision.json``."""
@@ -16,6 +18,8 @@ def decided(state: str, headline: str = "The plan reaches all goals.", **changes
         "stopped_by_worst_rack": {"before": 20.0, "after": 4.0, "worst_moment": 1200.0},
     }
     return {
+        "captured_at": "2026-10-05T02:00:00+00:00",
+        "valid_until": "2026-10-06T02:00:00+00:00",
         "verdict": {"state": state, "headline": headline},
         "copying": copying,
         "has_racks": True,
@@ -66,12 +70,12 @@ def test_a_row_has_the_figures_of_the_decision() -> None:
     nights = {"waves": 9, "nights": 6, "words": "38 h to 56 h"}
     page = fleet_page("r", [planned("a", 2 * 10**12, "red", headline="NOT reached: racks.", copying=nights)])
     [row] = rows(page).values()
-    expected = ["a ✖ Think twice", "2.00 TB", "", "6 nights 38 h to 56 h", "0.25 %", "rack: 20 → 1,200 → 4"]
-    assert row == [*expected, "NOT reached: racks.", "Report"]
+    expected = ["a ✖ Think twice", "2.00 TB", "", "6 nights 38 h to 56 h", AGE, "0.250 %"]
+    assert row == [*expected, "rack: 20 → 1,200 → 4", "NOT reached: racks.", "Report"]
     broker = {"stopped_by_worst_broker": {"before": 3.0, "after": 1.0, "worst_moment": None}}
     without = decided("green")["figures"] | broker
     [row] = rows(fleet_page("r", [planned("a", 1, "green", figures=without, has_racks=False)])).values()
-    assert row[3:6] == ["2 waves 1 h to 2 h", "0.25 %", "broker: 3 → - → 1"]
+    assert row[3:7] == ["2 waves 1 h to 2 h", AGE, "0.250 %", "broker: 3 → - → 1"]
 
 
 def test_a_refused_cluster_says_why() -> None:
@@ -100,7 +104,7 @@ def test_a_plan_without_its_files_still_has_its_verdict() -> None:
     for reason, text in (("NOT reached: racks: 1", " NOT reached: racks: 1"), (None, "")):
         result = ClusterResult("a", "planned", None, reason, 10**9, None, ())
         [row] = rows(fleet_page("r", [result])).values()
-        assert row == ["a ? Planned", "1.00 GB", "", "-", "-", "-", f"Its files are not here.{text}", ""]
+        assert row == ["a ? Planned", "1.00 GB", "", "-", "-", "-", "-", f"Its files are not here.{text}", ""]
 
 
 def test_each_cell_is_below_its_header() -> None:
@@ -118,21 +122,30 @@ def test_each_cell_is_below_its_header() -> None:
     decision = decided("amber", "Go <i>", copying=copying, figures=figures)
     results = [
         ClusterResult("a<b>", "planned", None, None, 8 * 10**9, decision, links),
-        ClusterResult("b", "planned", None, None, 4 * 10**9, decided("green", figures=of_broker), ()),
+        ClusterResult(
+            "b",
+            "planned",
+            None,
+            None,
+            4 * 10**9,
+            decided("green", figures=of_broker, captured_at=None, valid_until=None),
+            (),
+        ),
         ClusterResult("c", "refused", "ingest", "no <u>", None, None, links[2:]),
     ]
     quoted = ["<a%3Cb%3E/report.html>", "<a%3Cb%3E/runbook.md>", "<quality/a%3Cb%3E.html>"]
     pages = " ".join(f"{path} {text}" for path, (_, text) in zip(quoted, links, strict=True))
-    header = ("cluster, verdict", "copies", "drawn", "time", "over the least possible", "one failure stops partitions",
+    header = ("cluster, verdict", "copies", "drawn", "time", "snapshot (UTC)", "over the least possible",
+              "one failure stops partitions",
               "result, or why there is no plan", "pages")  # fmt: skip
     sign, tag = TAGS["amber"]
     assert html_tables(fleet_page("r", results))["Clusters"] == by_header(
         header,
-        [f"{quoted[2]} c ✖ Refused", "-", "bar:0", "-", "-", "-", "In stage ingest. no <u>", f"{quoted[2]} Checks"],
-        [f"{quoted[0]} a<b> {sign} {tag}", "8.00 GB", "bar:100", "3 nights 5 h to 6 h", "12 %", "rack: 31 → 33 → 32",
-         "Go <i>", pages],
-        ["b ✔ Ready to approve", "4.00 GB", "bar:50", "2 waves 1 h to 2 h", "0.00 %", "broker: 21 → 23 → 22",
-         "The plan reaches all goals.", ""],
+        [f"{quoted[2]} c ✖ Refused", "-", "bar:0", *"----", "In stage ingest. no <u>", f"{quoted[2]} Checks"],
+        [f"{quoted[0]} a<b> {sign} {tag}", "8.00 GB", "bar:100", "3 nights 5 h to 6 h", AGE, "12 %",
+         "rack: 31 → 33 → 32", "Go <i>", pages],
+        ["b ✔ Ready to approve", "4.00 GB", "bar:50", "2 waves 1 h to 2 h", "unknown never expires", "0 %",
+         "broker: 21 → 23 → 22", "The plan reaches all goals.", ""],
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from optimizer.configuration import build
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.goals import exclusions, goals, origin, verdict
+from optimizer.emit.decision import notes
+from optimizer.emit.goals import exclusions, goals, origin, validity, verdict
 from optimizer.emit.requested import Requested, requested_of
 from optimizer.emit.rows import FigureRow, FindingRow, SourceRow
 from tests.emit.rows import rows_of
@@ -39,9 +40,9 @@ IN_ORDER = {"rack_violations": (16, 0), "brokers_outside_bands": (7, 0)}
 
 
 def test_what_is_reached_is_said_with_what_it_was() -> None:
-    """A plan that reaches all goals says so in one sentence, and shows the state before for each goal."""
+    """A plan that reaches all goals says what it does, and shows the state before for each goal."""
     plan = plan_of(IN_ORDER, drain=(0,))
-    assert verdict(plan) == "The plan reaches all goals."
+    assert verdict(plan) == "Broker 0 will be empty, no partition breaks the rack rule, no broker is outside its bands."
     assert shown(plan) == [
         ("reached", "empty broker 0", "100 replicas leave"),
         ("reached", "racks", "16 partitions are repaired"),
@@ -61,6 +62,18 @@ def test_a_rack_that_is_emptied_is_counted_next_to_the_rack_rule() -> None:
     assert ("reached", "racks", f"16 partitions are repaired; {replicas}") in shown(plan)
     broken = replace(plan, summary=plan_of({"rack_violations": (16, 2)}).summary)
     assert ("NOT reached", "racks", f"2 partitions break the rack rule, 16 before; {replicas}") in shown(broken)
+
+
+def test_a_cluster_that_waits_says_so_and_leaves_no_note() -> None:
+    """The balance is reached, by the bands of the night; one more finding would be a note."""
+    plan = plan_of(IN_ORDER, drain=(0,))
+    wait, other = (finding(code, "broker 1 disk", resource="disk") for code in ("waits_to_start", "band"))
+    waiting, with_more = (replace(plan, findings=rows_of(FindingRow, *rows)) for rows in ((wait,), (wait, other)))
+    text = "no broker outside its start bands (replicas, disk, bytes in), 7 before; the cluster waits to start"
+    assert ("reached", BANDS, text) in shown(waiting)
+    assert verdict(waiting) == f"The cluster waits to start: {waiting.findings[0].detail}."
+    counted = [[note.subject for note in notes(each) if "finding" in note.subject] for each in (waiting, with_more)]
+    assert counted == [[], ["1 finding"]]
 
 
 def test_a_cut_plan_says_first_what_stays() -> None:
@@ -225,17 +238,19 @@ def test_the_head_names_time_release_and_sources() -> None:
     ]
     plan = replace(plan_of({}, source="orders and h:1", kafka_version="3.9"), sources=sources)
     assert origin(plan) == (
-        "Snapshot of 2026-10-05 02:00 to 2026-10-05 02:07 UTC; Kafka 3.9; 3 sources read from orders and h:1 (records "
+        "Snapshot of 2026-10-05 02:00 to 2026-10-05 02:07 UTC, valid until 2026-10-06 02:00 UTC; "
+        "Kafka 3.9; 3 sources read from orders and h:1 (records "
         "of each): a.txt 1,200, m.csv 3, kafka://h:1 4."
     )
     assert origin(replace(plan, requested=Requested(), sources=sources[:1])) == (
-        "Snapshot of 2026-10-05 02:00 UTC; Kafka version unknown; 1 source read (records of each): a.txt 1,200."
+        "Snapshot of 2026-10-05 02:00 UTC, valid until 2026-10-06 02:00 UTC; "
+        "Kafka version unknown; 1 source read (records of each): a.txt 1,200."
     )
     ahead = replace(plan, requested=replace(plan.requested, kafka_version="5.7"))
     assert "; Kafka 5.7 is not a known release (0.8 to 4.3 are): the rules of 4.3 are used; 3 s" in origin(ahead)
     text = origin(replace(plan, sources=[replace(sources[0], source=f"f{n}") for n in range(40)]))
     assert text.endswith("f11 1,200 and 28 more.")
-    assert origin(plan_of({})) == "Snapshot of unknown time; Kafka version unknown; sources unknown."
+    assert origin(plan_of({})) == "Snapshot of unknown time, never expires; Kafka version unknown; sources unknown."
 
 
 def test_what_is_asked_comes_from_the_settings() -> None:
@@ -308,3 +323,27 @@ def test_what_excluded_topics_move_all_the_same_is_counted(
     requests = Requested(exclusions=(f"topics {', '.join(patterns)}",), exclude_topics=patterns)
     plan = replace(plan, requested=requests, findings=findings)
     assert exclusions(plan) == expected.format(topic=topic, moved=f"{count} partitions")
+
+
+def test_a_plan_may_never_expire() -> None:
+    """With 0 valid hours, and without a capture time; other plans say when they expire."""
+    sources = [SourceRow("a.txt", 1_759_629_600, 1)]
+    assert validity(replace(plan_of({}), sources=sources, valid_hours=24.0)) == "valid until 2025-10-06 02:00 UTC"
+    assert validity(replace(plan_of({}), sources=sources, valid_hours=0.0)) == "never expires"
+    assert validity(plan_of({})) == "never expires"
+
+
+def test_the_headline_says_what_the_plan_does() -> None:
+    """New brokers, too; beside a missed goal they only get replicas. A plan without an effect reaches its goals."""
+    plan = plan_of(IN_ORDER)
+    balance = [
+        replace(row, replicas=0) if (row.broker_id, row.placement) == (5, "before") else row for row in plan.balance
+    ]
+    filled = replace(plan, balance=balance)
+    assert verdict(filled) == (
+        "Broker 0 will be empty, broker 5 takes its share, no partition breaks the rack rule, "
+        "no broker is outside its bands."
+    )
+    missed = replace(filled, summary=plan_of({"brokers_outside_bands": (7, 2)}).summary)
+    assert verdict(missed) == "Broker 0 will be empty, broker 5 gets replicas. NOT reached: balance."
+    assert verdict(replace(plan_of({}), balance=[])) == "The plan reaches all goals."

@@ -8,8 +8,7 @@ from hashlib import sha256
 from time import process_time
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.documents import documents
-from optimizer.emit.moves_csv import moves_csv
+from optimizer.emit.documents import documents, moves_csv
 from optimizer.emit.rows import MoveRow, PlanRow
 from tests.emit.rows import rows_of
 from tests.emit.test_pages import page, synthetic

@@ -174,7 +174,7 @@ BEST_BOUND = BoundRow(kind="forced", bound_bytes=GB, is_best=True, detail="d")
 @pytest.mark.parametrize("name", ["summary.txt", "runbook.md", "report.html"])
 def test_the_rate_of_copies_is_not_the_throttle(name: str) -> None:
     """Every page has the copy rate and says that the throttle adds live replication."""
-    expected = "at up to 50.00 MB/s per broker and direction (throttle up to 53.00 MB/s, live replication included)."
+    expected = "at up to 50.0 MB/s per broker and direction (throttle up to 53.0 MB/s, live replication included)."
     assert expected in " ".join(page(synthetic(12), name).split())
 
 
@@ -183,7 +183,7 @@ def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
     """If no partition has a rate, live replication is unknown, and the pages do not claim to include it."""
     plan = replace(synthetic(12), findings=[replace(LIMITED, code="no_rates", subject="cluster")])
     text = " ".join(page(plan, name).split())
-    assert "(throttle up to 53.00 MB/s, without live replication, which is unknown: add it)." in text
+    assert "(throttle up to 53.0 MB/s, without live replication, which is unknown: add it)." in text
     assert "live replication included)" not in text
 
 
@@ -191,12 +191,12 @@ def test_a_throttle_without_rates_holds_no_live_replication(name: str) -> None:
     ("gap", "expected", "verdict"),
     [
         (0.0, "forced bound). This plan copies no more.", "No plan copies less for this balance (proven)."),
-        (0.002, "forced bound). This plan copies at most 0.01 % more.", "At most 0.01 % over the least possible"),
-        (0.2, "forced bound). This plan copies at most 0.20 % more.", "At most 0.20 % over the least possible"),
+        (0.002, "forced bound). This plan copies at most 0.00200 % more.", "At most 0.00200 % over the least possible"),
+        (0.2, "forced bound). This plan copies at most 0.200 % more.", "At most 0.200 % over the least possible"),
     ],
 )
 def test_no_more_is_said_of_no_more_alone(gap: float, expected: str, verdict: str) -> None:
-    """A gap that rounds to 0.00 % is shown as at most 0.01 %, in the verdict too."""
+    """A gap that is not 0 is never shown as 0 %, in the verdict too."""
     rows = {"bound_bytes": GB, "gap_percent": gap}
     summary = [FigureRow(name, "l", before=None, baseline=None, after=value) for name, value in rows.items()]
     plan = replace(synthetic(12), bounds=[BEST_BOUND], summary=summary)
@@ -275,11 +275,11 @@ def test_reasons_are_told_most_urgent_first() -> None:
 
 
 def test_every_file_beside_the_report_is_linked_once() -> None:
-    """The box of the approval links the runbook, the whole plan and the rollback, and they exist."""
+    """The box of the approval links the runbook, the whole plan and the rollback; the last link leads to the run."""
     report = page(synthetic(12), "report.html")
     links = re.findall(r'<a href="([^#"]+)">', report)
-    assert links == ["runbook.md", "reassignment.json", "rollback.json", "moves.csv"]
-    assert {f"c/{link}" for link in links} < {document.path for document in documents(synthetic(12))}
+    assert links == ["runbook.md", "reassignment.json", "rollback.json", "moves.csv", "../index.html"]
+    assert {f"c/{link}" for link in links[:-1]} < {document.path for document in documents(synthetic(12))}
 
 
 def test_every_table_of_the_report_scrolls_by_itself() -> None:
@@ -290,9 +290,10 @@ def test_every_table_of_the_report_scrolls_by_itself() -> None:
 
 
 def test_the_command_of_the_page_approves_this_manifest() -> None:
-    """It has the digest that an approval names."""
+    """It has the first digits of the digest that an approval names; the next command executes the plan."""
     files = {d.path: d for d in documents(synthetic(12))}
-    assert f"--manifest {files['c/manifest.json'].sha256}</code>" in files["c/report.html"].content
+    assert f"--manifest {files['c/manifest.json'].sha256[:8]}\n./ballast run --run-id" in files["c/report.html"].content
+    assert f"`{synthetic(12).run_command}` does everything below" in files["c/runbook.md"].content
 
 
 def test_the_report_needs_no_other_file() -> None:
@@ -372,7 +373,7 @@ def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
         (units.human_bytes(999), "999 B"),
         (units.human_bytes(1_500_000_000), "1.50 GB"),
         (units.human_bytes(2 * 10**15), "2.00 PB"),
-        (units.human_rate(53_000_000), "53.00 MB/s"),
+        (units.human_rate(53_000_000), "53.0 MB/s"),
         (units.agree(0, "is", "are"), "are"),
         (units.agree(1, "is", "are"), "is"),
         (units.agree(2, "is", "are"), "are"),
@@ -380,9 +381,10 @@ def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
         (units.human_time(3599), "1 h 00 min"),
         (units.human_time(48 * 3600), "2 d 0 h"),
         (units.human_time(2**53), "never"),
-        (units.human_percent(0.034), "0.03 %"),
+        (units.human_percent(0.00277), "0.00277 %"),
+        (units.human_percent(0), "0 %"),
         (units.human_percent(47.2), "47 %"),
-        (units.human_ratio(35.2), "35.20x"),
+        (units.human_ratio(35.2), "35.2x"),
         (units.human_ratio(350.2), "350x"),
         (units.plural(0, "wave"), "0 waves"),
         (units.plural(1, "wave"), "1 wave"),
@@ -393,7 +395,7 @@ def test_wave_folders_sort(wave: int, of: int, name: str) -> None:
     ],
 )
 def test_figures_read_well(shown: str, text: str) -> None:
-    """Figures have decimal units and fixed places."""
+    """Figures have decimal units and three significant digits."""
     assert shown == text
 
 

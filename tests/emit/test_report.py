@@ -8,7 +8,9 @@ import pytest
 
 from optimizer.domain import WHOLE_PLAN
 from optimizer.emit.cluster_plan import ClusterPlan, Document
+from optimizer.emit.pages import text_of
 from optimizer.emit.report.movement import wave_lines
+from optimizer.emit.report.page import style
 from optimizer.emit.rows import (
     AlternativeRow,
     BrokerWaveRow,
@@ -241,7 +243,7 @@ def test_bytes_between_many_racks_are_a_list(racks: int, is_matrix: bool) -> Non
     [table] = re.findall(r'<table aria-label="Bytes between racks".*?</table>', text, flags=re.S)
     assert (table.count("<tr>") == racks + 1) == is_matrix
     assert is_matrix or table.count("<tr>") == 21
-    assert f">{racks * racks}.00 GB<" in table
+    assert f">{racks * racks} GB<" in table
 
 
 def test_unknown_racks_are_said() -> None:
@@ -284,14 +286,20 @@ def test_many_copies_are_the_largest() -> None:
 
 
 def test_alternatives_stand_beside_this_plan() -> None:
-    """A row for this plan and for each alternative, with what differs; without any, the page says who gets them."""
+    """A row for this plan and for each other plan, in words; equal plans share one. Without any, the page says why."""
     values = [("bands x 2", 1, "disk_band = 0.1", 200.0), ("only urgent", 2, "disk_band = 100", 100.0)]
+    values.append(("half the bytes", 3, "max_moved_gb = 100", 100.0))
     rows = [AlternativeRow(position, name, knobs, "moved_bytes", v * GB) for name, position, knobs, v in values]
     text = page(replace(full(), alternatives=rows))
     [table] = re.findall(r'<table aria-label="Alternatives".*?</table>', text, flags=re.S)
-    cells = re.findall(r'class="name">([^<]+)</th><td class="num plan">([^<]+)</td>', table)
-    assert cells == [("this plan", "300.00 GB"), ("bands x 2", "200.00 GB"), ("only urgent", "100.00 GB")]
-    assert "<b>only urgent</b>: disk_band = 100." in text
+    cells = re.findall(r'class="name">([^<]+)(?:<br><small>([^<]+)</small>)?</th><td class="num plan">([^<]+)', table)
+    assert [(name, size) for name, _, size in cells] == [
+        ("this plan", "300 GB"),
+        ("bands x 2", "200 GB"),
+        ("only urgent = half the bytes", "100 GB"),
+    ]
+    assert cells[1][1] == "all bands twice as wide"
+    assert "disk_band" not in table
     assert "[solver] alternatives_brokers" in page(full())
 
 
@@ -345,3 +353,32 @@ def test_the_notes_count_findings_and_name_the_worst_input() -> None:
     assert "<b>60 more findings</b> stay open." in text
     assert "<b>2 findings about the input:</b> contradicts: d." in text
     assert "Left broken, and doubtful input (62)" in text
+
+
+@pytest.mark.parametrize("name", ["report", "answer", "fleet", "nights", "quality", "site"])
+def test_a_page_without_its_style_is_readable(name: str) -> None:
+    """Every drawing has a height of its own: a strict policy without report.css must not make it a large black box."""
+    drawn = re.findall(r"<svg[^>]*>", text_of(f"{name}.html.j2"))
+    assert [tag for tag in drawn if " height=" not in tag] == []
+
+
+def test_printing_opens_what_is_folded() -> None:
+    """Except the long lists: with a script, and by the style alone."""
+    assert 'addEventListener("beforeprint"' in page(full())
+    assert "details:not(.folded)::details-content" in style()
+
+
+def test_what_decides_the_time_is_on_the_first_screen() -> None:
+    """The busiest broker, its share of the bytes and its time."""
+    text = page(full())
+    assert "Broker 11 receives 15 % of the bytes: 22 h 00 min." in text
+    assert "of the bytes:" not in page(replace(full(), broker_waves=[]))
+
+
+def test_missed_goals_come_first_and_no_tick_is_green_in_red() -> None:
+    """The reader sees first why the page is red."""
+    text = page(full())
+    goals = re.findall(r'<li><b class="(good|bad)">', text)
+    assert goals == sorted(goals)
+    assert {*goals} == {"good", "bad"}
+    assert ".red .good { color: inherit; }" in style()

@@ -79,9 +79,12 @@ def test_rows_are_as_their_contract_says(row_class: type[rows.TableRow]) -> None
     assert hints == expected
 
 
+ROW = {"source": "x", "captured_at": None, "records": 1, "has_state": False, "kafka_cluster_id": None}
+
+
 def test_a_row_needs_its_columns_alone() -> None:
     """A missing column is an error; further columns are ignored."""
-    (row,) = rows.SourceRow.of([{"source": "x", "captured_at": None, "records": 1, "run_id": "r"}])
-    assert row == rows.SourceRow("x", None, 1)
+    (row,) = rows.SourceRow.of([{**ROW, "run_id": "r"}])
+    assert row == rows.SourceRow("x", None, 1, has_state=False)
     with pytest.raises(KeyError, match="records"):
-        rows.SourceRow.of([{"source": "x", "captured_at": None}])
+        rows.SourceRow.of([{name: value for name, value in ROW.items() if name != "records"}])

@@ -44,5 +44,5 @@ def test_a_decision_counts_if_its_plan_counts(tmp_path: Path, row: dict[str, Any
     write_run_page(tmp_path, "r", {"a": row}, {"a": decision})
     page = (tmp_path / RUN_PAGE).read_text(encoding="utf-8")
     tag = re.findall(r'<span class="tag">([^<]+)</span>', page)
-    size = re.findall(r'<td class="num plan">([^<]+)</td>', page)
+    size = re.findall(r'<td class="num plan" data-label="copies">([^<]+)</td>', page)
     assert [*tag, *size] == expected

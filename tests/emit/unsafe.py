@@ -20,6 +20,7 @@ RACKS = ("r<b>2", "r&amp;1", "r</td>3")
 WINDOW_HOURS = 2
 _UNITS = {"_bytes": GB, "_per_s": MB, "_seconds": 6, "_messages": 1}
 R = TypeVar("R", bound=rows.TableRow)
+SLOW = (203, 204)  # hours of the second alternative that are unknown
 
 
 def distinct(cls: type[R], number: int, **given: Any) -> R:
@@ -205,11 +206,12 @@ def unsafe(n_brokers: int = 8, racks: Sequence[str] = RACKS) -> ClusterPlan:
         if (a, b) != (0, 1)
     ]
     alternatives = [
-        rows.AlternativeRow(number, f"other <b>{number}", f"knobs <b>{number}", name, None if value == 203 else value)
+        rows.AlternativeRow(number, f"other <b>{number}", f"knobs <b>{number}", name, None if value in SLOW else value)
         for number in (2, 1)
         for value, name in enumerate(
-            ("moved_bytes", "replicas_moved", "waves", "estimated_hours", "fullest_disk_percent", "rack_violations",
-             "replicas_on_leaving_brokers", "stopped_by_worst_rack"), start=100 * number,
+            ("moved_bytes", "replicas_moved", "waves", "least_hours", "most_hours", "fullest_disk_percent",
+             "brokers_outside_bands", "rack_violations", "replicas_on_leaving_brokers", "stopped_by_worst_rack"),
+            start=100 * number,
         )
     ]  # fmt: skip
     return ClusterPlan(
@@ -217,7 +219,9 @@ def unsafe(n_brokers: int = 8, racks: Sequence[str] = RACKS) -> ClusterPlan:
         waves=_waves(), throttles=[], summary=_figures(), rack_flow=flow, alternatives=alternatives,
         bounds=[distinct(rows.BoundRow, n, kind=kind, is_best=n == 1) for n, kind in enumerate(("flow", "lagrangian"))],
         quality=[distinct(rows.QualityRow, n, success=n > 1) for n in range(5)],
-        sources=[distinct(rows.SourceRow, n, captured_at=at) for n, at in enumerate((DAY, None, DAY - 600))],
+        sources=[
+            distinct(rows.SourceRow, n, captured_at=at, has_state=True) for n, at in enumerate((DAY, None, DAY - 600))
+        ],
         curve=[distinct(rows.CurveRow, n) for n in (50, 10, 30)], directories=_directories(), requested=Requested(),
         window_hours=WINDOW_HOURS, code_version="1", **_of_brokers(n_brokers, racks), **_changes(), **_consumers(),
         **_findings(),

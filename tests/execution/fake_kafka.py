@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from execution.admin import NO_ANSWER
+from execution.admin import NO_ANSWER, Rights
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.throttles import Setting, covers
 from stored.tables import Overtaken
@@ -84,6 +84,10 @@ class FakeKafka:
         Whether moves inside brokers take time; else they have ended at once.
     inside : mapping of (topic, partition, broker) to (path, bytes)
         Those that run: the new directory, and what it has of the replica.
+    brokers : frozenset of int
+        Brokers that are registered.
+    ids : mapping of topic to id
+        Ids that differ from the topic's name and ``-id``.
     mute : set of int
         Living brokers that do not report their directories.
     """
@@ -107,6 +111,10 @@ class FakeKafka:
     is_slow_inside: bool = False
     inside: dict[Replica, tuple[str, int]] = field(default_factory=dict)
     mute: set[int] = field(default_factory=set)
+    kafka_id: str | None = "kafka-id"
+    brokers: frozenset[int] = frozenset(range(1, 6))
+    ids: dict[str, str | None] = field(default_factory=dict)
+    may: frozenset[str] = frozenset(("ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS"))
 
     def __post_init__(self) -> None:
         self.leaders = {partition: brokers[0] for partition, brokers in self.replicas.items()}
@@ -114,6 +122,14 @@ class FakeKafka:
     def observe(self, topics: Collection[str] | None = None) -> Observed:
         """The state; some moves end after it."""
         return self.kills.call("observe", self._observe, is_read=True)
+
+    def rights(self, topics: Collection[str]) -> Rights:
+        """What was given."""
+        return Rights(self.may, dict.fromkeys(topics, self.may))
+
+    def kafka_cluster_id(self) -> str | None:
+        """The id that it was given."""
+        return self.kafka_id
 
     def stored(self, brokers: Collection[int]) -> Stored:
         """The sizes on these brokers."""
@@ -130,9 +146,9 @@ class FakeKafka:
         adding = {partition: frozenset(target) - frozenset(old) for partition, (target, old) in self.moves.items()}
         behind = {(*partition, broker) for partition, brokers in adding.items() for broker in brokers} | self.behind
         now = Observed(
-            alive=frozenset(range(1, 6)) - self.dead,
+            alive=self.brokers - self.dead,
             silent=frozenset(),
-            topic_ids={topic: f"{topic}-id" for topic, _ in self.replicas},
+            topic_ids={topic: self.ids.get(topic, f"{topic}-id") for topic, _ in self.replicas},
             replicas=dict(self.replicas),
             in_sync={
                 partition: frozenset(b for b in brokers if (*partition, b) not in behind and b not in self.dead)
@@ -143,6 +159,7 @@ class FakeKafka:
             min_isr={},
             throttles=dict(self.throttles),
             adding=adding,
+            kafka_cluster_id=self.kafka_id,
         )
         for partition in list(self.moves):
             self.read[partition] = self.read.get(partition, 0) + 1
@@ -286,7 +303,7 @@ class MemoryWarehouse:
         """The folder."""
         return str(self.folder)
 
-    def version(self, table: str) -> int:
+    def version(self, table: str, *, creates: bool = True) -> int:
         """The number of appends."""
         assert table == "executions"
         return len(self.stored)

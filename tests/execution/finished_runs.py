@@ -5,7 +5,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from execution import claims
+from execution import journal
 from stored.tables import Warehouse
 from tests.execution.test_runs import NOW, end
 from tests.execution.warehouse import add_waves
@@ -15,7 +15,11 @@ HOUR = 3600
 LINES = 8  # quarantined lines of a cluster: more than a page shows
 # Documents of a plan, some with bytes that a careless copy would change.
 DECISION = {
+    "captured_at": "2026-10-05T02:00:00+00:00",
+    "valid_until": None,
     "verdict": {"state": "amber", "headline": "Move \u00e9 20 GB"},
+    "goals": [{"name": "racks", "is_reached": True}, {"name": "balance", "is_reached": False}],
+    "cards": [{"value": "75 → 51 %", "label": "fullest disk", "remark": ""}],
     "copying": {"waves": 2, "nights": None, "words": "2 h"},
     "has_racks": True,
     "figures": {"gap_percent": {"after": 0.5}, "moved_bytes": {"after": 2e10}},
@@ -24,7 +28,7 @@ CONTENTS = {
     "decision.json": json.dumps(DECISION),
     "manifest.json": '{"a": "\u00e9"}\n',
     "report.css": "p { }\n",
-    "report.html": "<p>\U0001f600 plan</p>\r\n",
+    "report.html": '<p>\U0001f600 plan, <a href="runbook.md">Runbook</a>, <a href="#b">b</a></p>\r\n',
     "runbook.md": "no line end",
     "wave-01/reassignment.json": "{}\n",
     "wave-01/throttle.sh": "#!/bin/sh\n",
@@ -89,10 +93,10 @@ def add_figures(warehouse: Warehouse, run_id: str, cluster: str, **figures: tupl
 
 def copy_wave(warehouse: Warehouse, run_id: str, cluster: str, wave: int, hours: float | None) -> None:
     """Store the events of a wave that was executed and released; its copies took these hours, or were not timed."""
-    times: dict[str, datetime] = {claims.HELD: NOW, claims.EXECUTED: NOW}
+    times: dict[str, datetime] = {journal.HELD: NOW, journal.EXECUTED: NOW}
     if hours is not None:
-        times[claims.COPIED] = NOW + timedelta(hours=hours)
-    times[claims.RELEASED] = NOW + timedelta(hours=hours or 0)
+        times[journal.COPIED] = NOW + timedelta(hours=hours)
+    times[journal.RELEASED] = NOW + timedelta(hours=hours or 0)
     first = len(warehouse.rows("executions", cluster_id=cluster)) + 1
     row: dict[str, Any] = {**key_of(run_id, cluster), "wave": wave, "holder": "me"}
     numbered = enumerate(times.items(), first)
@@ -105,7 +109,7 @@ def add_plan(warehouse: Warehouse, run_id: str, cluster: str, *, waves: int = 2)
     """Store a plan: documents, checks, figures, and waves of 10 GB and of one to two hours."""
     add_documents(warehouse, run_id, cluster)
     add_checks(warehouse, run_id, cluster)
-    figures = {"disk_max_over_mean": (1.5, 1.02), "brokers_outside_bands": (7.0, 0.0), "moved_bytes": (0.0, 1.0)}
+    figures = {"brokers_outside_bands": (7.0, 0.0), "moved_bytes": (0.0, 1.0)}
     add_figures(warehouse, run_id, cluster, **figures)
     times = {"estimated_seconds": HOUR, "least_seconds": HOUR, "most_seconds": 2 * HOUR}
     add_waves(warehouse, run_id, cluster, waves, moved_bytes=10 * GB, **times)

@@ -1,5 +1,6 @@
 """A plan of two waves on a fake cluster that copies at a rate while a fake clock runs."""
 
+import copy
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -10,17 +11,21 @@ from typing import Any
 
 import pytest
 
-from execution import claims, election, run, status, steer_command, steps, throttling, watch
+from execution import journal as book
+from execution import moves, run, status, steer_command, steps, throttling, watch
+from execution.actions import Action, Course, Look, Memory, Patience, next_actions, reaction
 from execution.held import with_own_rates
 from execution.in_charge import in_charge
+from execution.journal import Journal
 from execution.observed import Observed, Stored, Throttle, TopicPartition
 from execution.planned import Plan
 from execution.run import Limits, run_waves
 from execution.steps import Execution
 from execution.wanted import Wanted
-from execution.watch import Patience, Watch
+from execution.watch import Watch
 from execution.wave import Wave
 from optimizer.kafka.throttle import FOLLOWER_RATE, LOG_DIR_RATE
+from tests.execution import rows
 from tests.execution.clock import Clock
 from tests.execution.fake_kafka import FakeKafka, Kills, MemoryWarehouse
 from tests.execution.scene import FakeTools
@@ -36,7 +41,7 @@ AFTER = {partition: tuple(after) for partition, (_, after) in (FIRST | SECOND).i
 LISTS = [{"topic": t, "partition": p, "replicas": after} for (t, p), (_, after) in (FIRST | SECOND).items()]
 REASSIGNMENT = json.dumps({"version": 1, "partitions": LISTS})
 LIMITS = Limits(first=1, last=2, until=None, for_seconds=None, stall_seconds=900.0, max_hours=None)
-MODULES = (claims, election, run, status, steer_command, steps, throttling, watch)
+MODULES = (book, moves, run, status, steer_command, steps, throttling, watch)
 
 
 def write(folder: Path) -> tuple[Plan, tuple[Wave, Wave]]:
@@ -118,7 +123,8 @@ class Lab:
         """The steps of a wave."""
         tools: Any = FakeTools([], is_there=False)
         wave, earlier = self.waves[number - 1], self.waves[: number - 1]
-        wave = with_own_rates(self.warehouse, self.plan, wave)
+        hold = Journal(self.warehouse, CLUSTER).look().hold_of(self.plan, wave.id)
+        wave = with_own_rates(hold, wave)
         client = {"bootstrap_servers": "h:1"}
         step = Execution(self.warehouse, self.plan, wave, earlier, tools, self.kafka, client, self.lines.append)
         return replace(step, max_moves_per_broker=self.cap)
@@ -151,8 +157,8 @@ class Lab:
     ) -> None:
         """Execute the waves, as a process that is in charge."""
         until = replace(LIMITS, **limits)
-        waves = self.waves[: until.last]
-        with in_charge(self.warehouse, self.plan, take_over=False) as check:
+        waves = self.waves
+        with in_charge(Journal(self.warehouse, CLUSTER), self.plan, take_over=False) as check:
             step = replace(self.process(), wave=waves[-1], earlier=waves[:-1], is_strict=is_strict)
             step = replace(step, disk_headroom=disk_headroom, any_dir=any_dir, fix_dirs=fix_dirs)
             step = replace(step, accepts_risk=accepts_risk)
@@ -168,7 +174,7 @@ class Lab:
 
     def want(self, **wanted: Any) -> None:
         """Write what an operator wants to the journal."""
-        claims.record_wanted(self.warehouse, self.plan, 1, Wanted(**wanted).to_json())
+        rows.record_wanted(self.warehouse, self.plan, 1, Wanted(**wanted).to_json())
 
     def journal(self) -> list[str]:
         """The events in order."""
@@ -186,8 +192,26 @@ class Lab:
 Build = Callable[..., Lab]
 
 
+Decide = Callable[[Course, Memory, Look], tuple[list[Action], Memory]]
+
+
+def twice(decide: Decide) -> Decide:
+    """A decision that is made twice: it depends on nothing else, and changes nothing."""
+
+    def decided(course: Course, memory: Memory, look: Look) -> tuple[list[Action], Memory]:
+        before = copy.deepcopy((course, memory, look))
+        result = decide(course, memory, look)
+        assert result == decide(*before)
+        assert before == (course, memory, look)
+        return result
+
+    return decided
+
+
 def builder(planned: tuple[Plan, tuple[Wave, Wave]], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """Builds labs whose clock all modules use."""
+    """Builds labs whose clock all modules use, and whose watches decide twice."""
+    for decide in (reaction, next_actions):
+        monkeypatch.setattr(watch, decide.__name__, twice(decide))
 
     def build(**options: Any) -> Lab:
         lab = Lab(*planned, folder, **options)

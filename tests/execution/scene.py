@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from execution import claims, election, steps, throttling
+from execution import journal, moves, steps, throttling
+from execution.admin import Rights
 from execution.health import baseline_of
-from execution.journal import changes_of
+from execution.held import changes_of
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.planned import plan_documents, wave_documents
 from execution.steps import Execution
@@ -18,6 +19,7 @@ from execution.wave import Wave, build_wave
 from optimizer.emit.cluster_plan import ClusterPlan
 from stored.tables import Warehouse
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.clock import without_waiting
 from tests.execution.test_preflight import BEFORE, at
 from tests.execution.warehouse import CLUSTER, load_plan, write_plan
@@ -53,6 +55,7 @@ class FakeTools:
     missing: str = ""
     is_there: bool = True
     path: str = "kafka-reassign-partitions.sh"
+    client_config: str = ""
 
     def check(self) -> str:
         """The version; raises if the tool is missing."""
@@ -88,7 +91,17 @@ class FakeAdmin:
     refuses: dict[Any, str] = field(default_factory=dict)
     silent: frozenset[int] = frozenset()
     disks: Stored = field(default_factory=lambda: Stored({}, {}))
+    kafka_id: str | None = None
+    may: frozenset[str] = frozenset(("ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS"))
     shown_late: int = 0  # how often a broker still shows the old value
+
+    def rights(self, topics: Collection[str]) -> Rights:
+        """What was given."""
+        return Rights(self.may, dict.fromkeys(topics, self.may))
+
+    def kafka_cluster_id(self) -> str | None:
+        """The id that it was given."""
+        return self.kafka_id
 
     def stored(self, brokers: Collection[int]) -> Stored:
         """The prepared sizes."""
@@ -169,7 +182,7 @@ class Scene:
         tools: Any = self.tools
         options = {"bootstrap_servers": "h:1"}
         self.step = Execution(self.warehouse, plan, self.wave, (), tools, self.admin, options, self.lines.append)
-        self.slept = without_waiting(monkeypatch, steps, claims, throttling, election)
+        self.slept = without_waiting(monkeypatch, steps, journal, throttling, moves)
 
     def shows(self, *states: Observed) -> None:
         """Set the next states of the cluster."""
@@ -180,7 +193,7 @@ class Scene:
         before = self.wave.previous_throttles
         entries = {key: Entry(before.get(key), wanted) for key, wanted in self.wave.throttles.items()}
         changes = changes_of(self.wave, entries, baseline_of(BEFORE))
-        claims.record(self.warehouse, self.step.plan, wave, claims.HELD, changes=changes)
+        rows.record(self.warehouse, self.step.plan, wave, journal.HELD, changes=changes)
 
     def throttled(self, state: Observed) -> Observed:
         """The state with the wave's throttles set."""

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaError, for_code
+from kafka.errors import RequestTimedOutError, for_code
 
 import execution.admin
-from execution.admin import MOST_RECORDS, NO_ANSWER, KafkaAdmin
+from execution.admin import MOST_RECORDS, NO_ANSWER, KafkaAdmin, NoController
 from execution.observed import Throttle, TopicPartition
 from execution.throttles import Setting
 from optimizer.errors import InputError
@@ -19,11 +19,12 @@ from sources import kafka_admin
 from tests.execution.clock import without_waiting
 from tests.execution.test_preflight import BEFORE
 
-OPTIONS = {"bootstrap_servers": "a:1,b:2", "sasl_plain_password": "s3cret"}
+SERVERS = ("a:1", "b:2")
+OPTIONS = {"bootstrap_servers": ",".join(SERVERS), "sasl_plain_password": "s3cret"}
 NOT_NEEDED, NO_REASSIGNMENT, INVALID, NOT_THERE = 84, 85, 39, 9
 
 
-class Silent(KafkaError):
+class Silent(RequestTimedOutError):
     """A broker that does not answer."""
 
 
@@ -76,6 +77,11 @@ class Client:
         self.cluster.requests.append(content)
         if self.server in self.cluster.hung or broker in self.cluster.silent:
             raise Silent
+
+    def describe_cluster(self) -> dict[str, Any]:
+        """Kafka's id."""
+        self._request()
+        return {"cluster_id": "kafka-id"}
 
     def alter_configs(self, resources: Sequence[Any], *, raise_on_unknown: bool) -> dict[str, dict[str, str]]:
         """``OK``, or the text of an error."""
@@ -160,11 +166,12 @@ def test_a_dead_bootstrap_server_is_skipped(cluster: FakeCluster, call: str, fau
 
 @pytest.mark.parametrize("call", ["reassign", "elect"])
 def test_without_any_answer_a_call_fails(cluster: FakeCluster, call: str) -> None:
-    """After each server was tried, the first one twice; the message has the servers and no secret."""
+    """After each server was tried, the first one twice, and one was asked whether only the controller is away; the
+    message has the servers and no secret."""
     cluster.dead = {"a:1", "b:2"}
     with KafkaAdmin(OPTIONS) as admin, pytest.raises(InputError, match=r"^cannot read kafka://a:1,b:2: ") as failed:
         CALLS[call](admin)
-    assert cluster.connections == ["a:1", "b:2", "a:1"]
+    assert cluster.connections == ["a:1", "b:2", "a:1", "b:2"]
     assert "s3cret" not in str(failed.value)
 
 
@@ -174,10 +181,10 @@ def test_after_a_failed_call_the_next_one_has_a_new_connection(cluster: FakeClus
     with KafkaAdmin(OPTIONS) as admin:
         with pytest.raises(InputError):
             admin.elect([PARTITION])
-        assert cluster.closed == ["a:1", "b:2", "a:1"]
+        assert cluster.closed == ["a:1", "b:2", "a:1", "b:2"]
         cluster.hung = {"a:1"}
         assert admin.elect([PARTITION]) == {}
-    assert cluster.connections == ["a:1", "b:2", "a:1", "b:2"]
+    assert cluster.connections == ["a:1", "b:2", "a:1", "b:2", "a:1", "b:2"]
 
 
 def test_throttles_fail_without_any_answer(cluster: FakeCluster) -> None:
@@ -206,9 +213,20 @@ def test_a_cluster_that_has_just_lost_a_broker_is_read_again(
         assert admin.observe() == BEFORE
         assert slept == pauses
         errors[:] = [Silent()] * 18
+        with pytest.raises(NoController, match="the brokers answer, but the controller does not") as away:
+            admin.observe()
+        errors[:] = [Silent()] * 18
+        cluster.hung = set(SERVERS)
         with pytest.raises(InputError):
             admin.observe()
-    assert errors == []
+    assert (errors, away.value.exit_code) == ([], 4)
+
+
+def test_a_cluster_has_an_id_of_its_own(cluster: FakeCluster) -> None:
+    """Kafka gives it when the cluster is made; any broker knows it."""
+    cluster.dead = {SERVERS[0]}
+    with KafkaAdmin(OPTIONS) as admin:
+        assert admin.kafka_cluster_id() == "kafka-id"
 
 
 def test_topics_are_changed_in_one_request_and_each_broker_in_its_own(cluster: FakeCluster) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from execution import claims
+from execution import journal
 from execution.cli import main
 from execution.observed import Observed
-from execution.steps import StillMoving
+from execution.steps import Shared, StillMoving
 from optimizer.units import NEVER_SECONDS
 from stored.tables import Warehouse
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.scene import DONE, MOVING, Scene
 from tests.execution.test_preflight import BEFORE, PARTITION, at
 from tests.execution.test_runs import end
@@ -28,13 +29,13 @@ START = datetime(2026, 11, 1, 22, tzinfo=UTC)
 def record(scene: Scene, *events: str) -> None:
     """Record events of the scene's wave."""
     for event in events:
-        claims.record(scene.warehouse, scene.step.plan, 1, event)
+        rows.record(scene.warehouse, scene.step.plan, 1, event)
 
 
 def wait(scene: Scene, *, once: bool = False) -> None:
     """Run the step as a new process does, from the tables only."""
     step = scene.step
-    new = replace(step, warehouse=Warehouse(step.warehouse.path), _known_unexpected=set())
+    new = replace(step, warehouse=Warehouse(step.warehouse.path), shared=Shared())
     new.wait(every_seconds=0, once=once)
 
 
@@ -51,7 +52,7 @@ def test_the_first_check_that_finds_all_done_records_the_time(scene: Scene) -> N
     assert scene.events() == [*STARTED, "copied"]
     (row,) = [row for row in scene.warehouse.rows("executions") if row["event"] == "copied"]
     assert before <= row["happened_at"] <= datetime.now(tz=UTC)
-    assert (row["run_id"], row["wave"], row["number"], row["holder"]) == (RUN, 1, 4, claims.process_name())
+    assert (row["run_id"], row["wave"], row["number"], row["holder"]) == (RUN, 1, 4, journal.process_name())
 
 
 def test_a_scheduler_that_checks_once_records_the_time(scene: Scene) -> None:
@@ -146,7 +147,7 @@ def test_another_wave_that_holds_the_cluster_is_not_disturbed(scene: Scene) -> N
     """The step of an earlier wave ends as usual."""
     record(scene, *STARTED, "released")
     scene.hold(wave=2)
-    claims.record(scene.warehouse, scene.step.plan, 2, claims.EXECUTED)
+    rows.record(scene.warehouse, scene.step.plan, 2, journal.EXECUTED)
     scene.shows(DONE)
     wait(scene)
     other_run = replace(scene.step, plan=replace(scene.step.plan, run_id="next"))
@@ -162,7 +163,7 @@ def test_each_wave_has_its_own_time(scene: Scene) -> None:
     second = replace(scene.step, wave=replace(scene.wave, number=2))
     second.wait(every_seconds=0, once=False)
     assert scene.events() == [*STARTED, "copied", "released", "held"]
-    claims.record(scene.warehouse, scene.step.plan, 2, claims.EXECUTED)
+    rows.record(scene.warehouse, scene.step.plan, 2, journal.EXECUTED)
     second.wait(every_seconds=0, once=False)
     assert scene.events() == [*STARTED, "copied", "released", "held", "executed", "copied"]
 
@@ -292,7 +293,7 @@ def test_waves_are_shown_below_their_own_cluster_in_order(tmp_path: Path, capsys
     log(warehouse, 1, ("executed", 100), ("copied", 101), run_id="other")
     summary = {"kind": "summary", "wave": 0, "content": "all is well", "sha256": ""}
     warehouse.append("documents", [{"cluster_id": "c", "run_id": RUN, "path": "c/summary.txt", **summary}])
-    plan = ["  manifest r 1", "  not approved", "  never expires, because its inputs have no capture time"]
+    plan = ["  manifest r 1", "  not approved", "  never expires"]
     of_c = ["c: planned", *plan]
     of_c += ["  wave 2: 10 min predicted, 540 s measured", "  wave 10: 10 min predicted, 12 min measured"]
     of_d = ["d: planned", *plan, "  wave 2: 10 min predicted, 480 s measured"]

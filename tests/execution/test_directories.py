@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from execution import fix_dirs as fixing
+from execution.actions import Patience
 from execution.admin import NO_ANSWER
 from execution.directories import Misplaced, announce, announcements, describe_misplaced, due, misplaced
 from execution.fix_dirs import check_dirs, with_space
@@ -16,7 +17,7 @@ from execution.observed import Observed, Replica, Stored
 from execution.rollback import roll_back
 from execution.run import dry_run
 from execution.steps import Incomplete, StillMoving
-from execution.watch import Patience, Stalled
+from execution.watch import Stalled
 from execution.wave import rollback_of
 from stored.verdicts import Refused
 from tests.execution.fake_kafka import OWN_CHOICE
@@ -196,9 +197,7 @@ def test_a_dry_run_says_what_it_would_correct(planned: Callable[..., Lab]) -> No
     assert not [line for line in lab.lines if "correct" in line]
     dry_run(replace(lab.process(), fix_dirs=True), lab.waves, LIMITS)
     (line,) = [line for line in lab.lines if "correct" in line]
-    assert line.startswith(
-        "would correct broker 3: 2 replicas are in another directory than planned, 200.00 MB: t-0 in"
-    )
+    assert line.startswith("would correct broker 3: 2 replicas are in another directory than planned, 200 MB: t-0 in")
     assert lab.kafka.moved_inside == []
 
 
@@ -268,7 +267,7 @@ def test_a_broker_that_restarts_before_the_start_is_reported(planned: Callable[.
     misled(lab)
     lab.run(last=1)
     assert lab.kafka.log_dirs == {("t", 0, 3): OWN_CHOICE, ("t", 1, 3): OWN_CHOICE}
-    line = f"broker 3: 2 replicas are in another directory than planned, {2 * SIZE // MB}.00 MB: "
+    line = f"broker 3: 2 replicas are in another directory than planned, {2 * SIZE // MB} MB: "
     line += "t-0 in /kafka, not /x; t-1 in /kafka, not /y"
     assert lab.lines[-2:] == [line, FORGOTTEN + RUN_AGAIN]
     lab.process().wait(every_seconds=1, once=False)
@@ -281,7 +280,7 @@ def test_a_broker_that_restarts_before_the_start_is_reported(planned: Callable[.
     assert lab.lines == [
         "wave 1 of 2: nothing to do",
         line,
-        "2 replicas with 200.00 MB move inside their brokers to the planned directories",
+        "2 replicas with 200 MB move inside their brokers to the planned directories",
         "2 replicas moved to the planned directories",
     ]
     lab.lines.clear()
@@ -359,8 +358,10 @@ def test_what_cannot_be_moved_stays(planned: Callable[..., Lab]) -> None:
     assert str(raised.value) == "\n- ".join(["the waves are done, except for:", *stays])
     assert lab.kafka.moved_inside == []
     rows = [(row["wave"], row["event"], row["result"]) for row in lab.warehouse.stored[begun + 1 : -1]]
-    fixing_row = "broker 3: 1 replica is in another directory than planned, 100.00 MB: t-1 in /kafka, not /y"
-    assert rows == [(1, "fixing", fixing_row), (1, "fixed", "0 moved, 2 stay")]
+    fixing_row = "broker 3: 1 replica is in another directory than planned, 100 MB: t-1 in /kafka, not /y"
+    assert [(wave, event) for wave, event, _ in rows] == [(1, "fixing"), (1, "fixed")]
+    started, ended = (json.loads(result) for *_, result in rows)
+    assert (started, ended["moved"], len(ended["stay"])) == ({"replicas": [fixing_row]}, 0, 2)
 
 
 def test_what_cannot_be_moved_is_named_after_the_election(planned: Callable[..., Lab]) -> None:
@@ -389,19 +390,20 @@ def test_a_replica_that_vanishes_is_not_waited_for(planned: Callable[..., Lab]) 
         lab.run(last=1, fix_dirs=True)
     assert lab.kafka.log_dirs["t", 1, 3] == "/y"
     assert (line in lab.lines, lab.lines[-1]) == (True, "1 replica moved to the planned directories")
-    assert [row["result"] for row in lab.warehouse.stored if row["event"] == "fixed"] == ["1 moved, 1 stay"]
+    [fixed] = [json.loads(row["result"]) for row in lab.warehouse.stored if row["event"] == "fixed"]
+    assert (fixed["moved"], len(fixed["stay"])) == (1, 1)
     assert lab.clock.seconds - begun < 60.0
 
 
 @pytest.mark.parametrize(
-    ("patience", "error"),
+    ("for_seconds", "error"),
     [
-        ({"stall_seconds": 60.0}, Stalled("wave 1 of 2: no progress for 1 min of replicas that move inside ")),
-        ({"stall_seconds": 60.0, "for_seconds": 30.0}, StillMoving("wave 1 of 2: replicas still move inside ")),
+        (None, Stalled("wave 1 of 2: no progress for 1 min of replicas that move inside ")),
+        (30.0, StillMoving("wave 1 of 2: replicas still move inside ")),
     ],
 )
 def test_moves_that_do_not_end_are_named(
-    planned: Callable[..., Lab], patience: dict[str, float], error: Exception
+    planned: Callable[..., Lab], for_seconds: float | None, error: Exception
 ) -> None:
     """When nothing gets on, or the time is over; they go on."""
     lab = wrong_end(planned)
@@ -415,11 +417,11 @@ def test_moves_that_do_not_end_are_named(
 
     lab.kafka.stored = moving  # type: ignore[method-assign]
     step, begun = replace(lab.process(), fix_dirs=True), lab.clock.seconds
-    limits = Patience.of(patience["stall_seconds"], patience.get("for_seconds"))
+    patience = Patience(60.0, None if for_seconds is None else begun + for_seconds)
     with pytest.raises(type(error)) as raised:
-        check_dirs(step, limits)
+        check_dirs(step, patience)
     names = "their brokers:\n- t-0 on broker 3\n- t-1 on broker 3"
     assert str(raised.value) == f"{error}{names}"
     seconds = lab.clock.seconds - begun
-    assert seconds == patience.get("for_seconds", 36.0 + 60.0)
+    assert seconds == (for_seconds or 36.0 + 60.0)
     assert lab.lines.count("wave 1 of 2: 2 replicas move inside their brokers") == (seconds > 60)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from execution import election
-from execution.election import Elected, elect, not_led
+from execution import moves
+from execution.moves import Elected, elect, not_led
 from execution.observed import Observed, TopicPartition
 from tests.execution.clock import without_waiting
 from tests.execution.scene import DONE, FakeAdmin
@@ -24,7 +24,7 @@ def led(first: int | None, second: int | None) -> Observed:
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that are waited."""
-    return without_waiting(monkeypatch, election)
+    return without_waiting(monkeypatch, moves)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from execution.actions import Patience
+from execution.admin import NoController
 from execution.observed import Stored
 from execution.steer_command import steer_wave
 from execution.steps import StillMoving
-from execution.watch import Patience, Stalled, Stopped, Watch
+from execution.watch import Stalled, Stopped, Watch
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from stored.verdicts import Refused
 from tests.execution.lab import AFTER, MB, RATE, Build, Lab
@@ -115,7 +117,7 @@ def test_what_was_wrong_before_is_no_pressure(build: Build) -> None:
     assert lab.kafka.moves == {}
     accepted = [line.removeprefix("accepted: ") for line in lab.lines if line.startswith("accepted: ")]
     assert accepted
-    assert lab.warehouse.stored[0]["result"] == "; ".join(accepted)
+    assert json.loads(lab.warehouse.stored[0]["result"])["accepted"] == accepted
     assert not [line for line in accepted if "--accept-under-replicated" in line], "the option was given"
 
 
@@ -235,3 +237,43 @@ def test_a_later_wave_waits_for_what_the_first_has_broken(build: Build) -> None:
     lab.run(disk_headroom=0.1)
     assert "wave 2 of 2 waits: /d of broker 4 is over its limit" in lab.lines
     assert lab.clock.seconds - lab.begun > 100
+
+
+@pytest.mark.parametrize(("wanted", "value"), [({"is_paused": True}, "1"), ({"copy_bytes_per_s": 4 * MB}, str(2 * MB))])
+def test_what_an_operator_wants_as_the_wave_reacts_counts(build: Build, wanted: dict[str, int], value: str) -> None:
+    """Another terminal writes it between the look and the reaction: no rate is left that the wave would not remove."""
+    lab = build(rate_bytes_per_s=MB / 2)
+    lags(lab, begin=5, end=31)
+    lines = lab.lines
+
+    class Lines(list[str]):
+        def append(self, line: str) -> None:
+            super().append(line)
+            if "under-replicated since" in line:
+                lab.want(**wanted)
+
+    lab.lines = Lines(lines)
+    lab.events.append((60, lambda: lab.want()))
+    lab.watch()
+    assert lab.values(FOLLOWER)[1] == value
+    assert not [line for line in lab.lines if line.startswith("left")]
+    lab.process().off(cancel=False, accept_owed=False)
+    assert lab.kafka.throttles == {}
+
+
+def test_changes_that_fail_are_said_each_minute(build: Build) -> None:
+    """The controller answers questions, but takes no change: the watch says so until it takes them."""
+    lab = build(rate_bytes_per_s=MB / 4)
+    take = lab.kafka.alter
+
+    def refuse(*_: object) -> None:
+        raise NoController("timeout")
+
+    lab.events += [
+        (10, lambda: lab.kafka.throttles.pop(FOLLOWER)),
+        (10, lambda: setattr(lab.kafka, "alter", refuse)),
+        (200, lambda: setattr(lab.kafka, "alter", take)),
+    ]
+    lab.watch()
+    assert len([line for line in lab.lines if "timeout" in line]) == 4
+    assert lab.kafka.throttles[FOLLOWER] == str(RATE)

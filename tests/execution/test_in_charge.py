@@ -1,5 +1,6 @@
 """One process executes the waves of a cluster at a time."""
 
+import json
 import re
 import socket
 from pathlib import Path
@@ -7,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from execution import claims
-from execution.in_charge import Busy, check_no_other_host, in_charge, is_alive, on_other_host
-from execution.lock_files import path_of
+from execution import journal
+from execution.in_charge import Busy, check_no_other_host, in_charge, is_alive, lock_file, on_other_host
+from execution.journal import Journal
 from execution.planned import Plan
 from execution.wave import Wave
 from optimizer import locks
+from tests.execution import rows
 from tests.execution.fake_kafka import Kills, MemoryWarehouse
 
 
@@ -23,14 +25,15 @@ class Hosts:
         self.plan, self.folder, self.monkeypatch = plan, folder, monkeypatch
         self.table = MemoryWarehouse(folder, Kills())
 
-    def on(self, host: str) -> Any:
-        """The warehouse, as a process of this host sees it from now on."""
+    def on(self, host: str) -> Journal:
+        """The journal, as a process of this host sees it from now on."""
         self.monkeypatch.setattr(socket, "gethostname", lambda: host)
-        return MemoryWarehouse(self.folder / host, Kills(), self.table.stored)
+        warehouse: Any = MemoryWarehouse(self.folder / host, Kills(), self.table.stored)
+        return Journal(warehouse, self.plan.cluster_id)
 
     def rows(self) -> list[tuple[str, str]]:
         """The events and their hosts."""
-        return [(row["event"], row["result"]) for row in self.table.stored]
+        return [(row["event"], json.loads(row["result"])["host"]) for row in self.table.stored]
 
 
 @pytest.fixture
@@ -42,14 +45,14 @@ def hosts(two_waves: tuple[Plan, tuple[Wave, Wave]], tmp_path: Path, monkeypatch
 def test_a_process_is_in_charge_until_it_ends(hosts: Hosts) -> None:
     """Also if it ends with an error."""
     a = hosts.on("a")
-    assert not is_alive(a, "c")
+    assert not is_alive(a)
     with pytest.raises(KeyError), in_charge(a, hosts.plan, take_over=False) as check:
         check()
-        assert is_alive(a, "c")
+        assert is_alive(a)
         assert hosts.rows() == [("running", "a")]
         raise KeyError
     assert hosts.rows() == [("running", "a"), ("ended", "a")]
-    assert not is_alive(a, "c")
+    assert not is_alive(a)
 
 
 def test_a_second_process_of_the_host_does_nothing(hosts: Hosts) -> None:
@@ -67,8 +70,8 @@ def test_a_second_process_of_the_host_does_nothing(hosts: Hosts) -> None:
 def test_a_killed_process_of_the_host_keeps_nothing(hosts: Hosts) -> None:
     """Its lock has ended with it, although the table has no row ``ended``."""
     a = hosts.on("a")
-    claims.record_of_run(a, hosts.plan, claims.RUNNING, "a")
-    assert not is_alive(a, "c")
+    rows.record_of_run(a.warehouse, hosts.plan, journal.RUNNING, "a")
+    assert not is_alive(a)
     with in_charge(a, hosts.plan, take_over=False) as check:
         check()
     assert hosts.rows() == [("running", "a"), ("running", "a"), ("ended", "a")]
@@ -76,10 +79,10 @@ def test_a_killed_process_of_the_host_keeps_nothing(hosts: Hosts) -> None:
 
 def test_nobody_knows_whether_a_process_of_another_host_is_dead(hosts: Hosts) -> None:
     """So it is named, and a person decides with --take-over."""
-    claims.record_of_run(hosts.on("a"), hosts.plan, claims.RUNNING, "a")
+    rows.record_of_run(hosts.on("a").warehouse, hosts.plan, journal.RUNNING, "a")
     b = hosts.on("b")
-    assert not is_alive(b, "c")
-    assert on_other_host(b, "c") is not None
+    assert not is_alive(b)
+    assert on_other_host(b) is not None
     message = r"^.* on a, process \d+ executes waves of cluster 'c' since .* UTC: nothing is done\. If .* --take-over$"
     with pytest.raises(Busy, match=message):
         in_charge(b, hosts.plan, take_over=False).__enter__()
@@ -101,25 +104,25 @@ def test_a_process_that_was_replaced_changes_nothing_any_more(hosts: Hosts) -> N
         check()
     assert busy.value.exit_code == 4
     assert hosts.rows() == [("running", "a"), ("running", "b")]
-    assert is_alive(b, "c")
+    assert is_alive(b)
     other.__exit__(None, None, None)
     assert hosts.rows()[2:] == [("ended", "b")]
-    assert not is_alive(b, "c")
+    assert not is_alive(b)
 
 
 def test_of_two_processes_that_begin_at_once_the_later_row_decides(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one does not take the newest row for its own."""
-    record = claims.record_of_run
+    a = hosts.on("a")
+    note = a.note
 
-    def both(warehouse: Any, plan: Plan, event: str, host: str) -> int | None:
-        number = record(warehouse, plan, event, host)
-        record(warehouse, plan, event, "b")
+    def both(plan: Plan, event: str, result: Any) -> int | None:
+        number = note(plan, event, result)
+        note(plan, event, {"host": "b"})
         return number
 
-    a = hosts.on("a")
-    monkeypatch.setattr(claims, "record_of_run", both)
+    monkeypatch.setattr(a, "note", both)
     with pytest.raises(Busy, match="has taken over"), in_charge(a, hosts.plan, take_over=True) as check:
         check()
     assert hosts.rows() == [("running", "a"), ("running", "b")]
@@ -136,21 +139,22 @@ def test_a_process_that_ended_before_frees_the_cluster(hosts: Hosts) -> None:
 def test_a_lock_that_is_held_means_alive(hosts: Hosts) -> None:
     """Also before the row ``running`` is written."""
     a = hosts.on("a")
-    with locks.exclusive_now(path_of(a, "run-c")) as is_held:
+    with locks.exclusive_now(lock_file(a.warehouse, "run-c")) as is_held:
         assert is_held
-        assert is_alive(a, "c")
-        assert not is_alive(a, "d")
+        assert is_alive(a)
+        assert not is_alive(Journal(a.warehouse, "d"))
 
 
 @pytest.mark.parametrize(("waves", "command"), [([], "run"), ([2, 1], "rollback"), ([1], "rollback")])
 def test_the_command_of_another_host_is_named(hosts: Hosts, waves: list[int], command: str) -> None:
     """The run or the rollback that was killed there, for a person who gives --take-over; earlier rollbacks are over."""
     a = hosts.on("a")
-    claims.record_rollback(a, hosts.plan, [2, 1], "eve")
-    claims.record_of_run(a, hosts.plan, claims.RUNNING, "a")
+    rows.record_rollback(a.warehouse, hosts.plan, [2, 1], "eve")
+    a.note(hosts.plan, journal.TAKEN_BACK, {"waves": [2, 1]})
+    rows.record_of_run(a.warehouse, hosts.plan, journal.RUNNING, "a")
     if waves:
-        claims.record_rollback(a, hosts.plan, waves, "ann")
+        rows.record_rollback(a.warehouse, hosts.plan, waves, "ann")
     options = {0: "", 1: " --wave 1 --by ann", 2: " --all --by ann"}[len(waves)]
     end = f"has ended, ./ballast {command} --run-id r --cluster c{options} --take-over applies it"
     with pytest.raises(Busy, match=f"{re.escape(end)}$"):
-        check_no_other_host(hosts.on("b"), "c")
+        check_no_other_host(hosts.on("b"))

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from execution import claims
+from execution import journal
 from execution.steps import Incomplete, StillMoving
 from execution.wanted import STOP
 from execution.watch import Stopped
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.lab import AFTER, BEFORE, MB, Build
 
 FIRST, SECOND = ("t", 0), ("t", 1)
@@ -79,7 +80,7 @@ def test_a_killed_cancel_is_finished_not_undone(build: Build) -> None:
     """The next command does not start the copies again."""
     lab = build(rate_bytes_per_s=MB)
     lab.start()
-    claims.record(lab.warehouse, lab.plan, 1, claims.CANCELLING)
+    rows.record(lab.warehouse, lab.plan, 1, journal.CANCELLING)
     with pytest.raises(Stopped, match="its cancel, which was killed, is finished"):
         lab.run()
     assert (lab.kafka.replicas, lab.kafka.throttles, lab.kafka.moves) == (BEFORE, {}, {})

@@ -4,7 +4,8 @@ import json
 from dataclasses import replace
 
 from execution.health import UNDER_REPLICATED, Baseline, baseline_of
-from execution.journal import changes_of, entries_of, stored_baseline, wave_of
+from execution.held import changes_of, entries_of, stored_baseline, wave_of
+from execution.journal import WaveId
 from execution.throttles import Entry
 from tests.execution.scene import DONE, MOVING, Scene
 from tests.execution.test_preflight import BEFORE, PARTITION, at
@@ -34,7 +35,7 @@ def test_a_wave_of_a_journal_can_be_cancelled(scene: Scene) -> None:
     """It has lists, ids and throttles, but no documents; states of partitions are the same."""
     wave = replace(scene.wave, stuck=frozenset({PARTITION}))
     entries = wave.entries(BEFORE)
-    rebuilt = wave_of(1, changes_of(wave, entries, WELL))
+    rebuilt = wave_of(WaveId(1), changes_of(wave, entries, WELL))
     own = {key: value for key, value in BEFORE.throttles.items() if key in wave.throttles}
     expected = replace(wave, style="", documents={}, previous_throttles=own)
     assert rebuilt == expected
@@ -49,7 +50,7 @@ def test_a_wave_without_throttles_and_ids_is_kept(scene: Scene) -> None:
     wave = replace(scene.wave, throttles={}, previous_throttles={}, topic_ids={}, style="", documents={})
     text = changes_of(wave, {}, WELL)
     assert json.loads(text)["throttles"] == []
-    assert wave_of(1, text) == replace(wave, topic_ids={"stays": None})
+    assert wave_of(WaveId(1), text) == replace(wave, topic_ids={"stays": None})
 
 
 def test_a_journal_keeps_what_was_wrong(scene: Scene) -> None:

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from execution import claims, election, steps, throttling
-from execution.journal import wave_of
+from execution import journal, moves, steps, throttling
+from execution.held import wave_of
+from execution.journal import WaveId
 from execution.observed import Throttle
 from execution.planned import Plan
 from execution.steps import Execution, StillMoving
 from execution.wanted import Wanted
 from execution.wave import Wave
 from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from tests.execution import lab
+from tests.execution import lab, rows
 from tests.execution.clock import without_waiting
 from tests.execution.fake_kafka import FakeKafka, Killed, Kills, MemoryWarehouse
 from tests.execution.scene import FakeTools
@@ -61,9 +62,8 @@ class Scenario:
         """What ``run_step`` builds; the step off has only the journal."""
         warehouse: Any = self.warehouse
         wave = self.wave
-        journal = claims.of_last_hold(warehouse, self.plan, 1)
-        if step == "off" and journal:
-            wave = wave_of(1, journal[0]["changes"])
+        if step == "off" and any(row["event"] == "held" for row in self.warehouse.stored):
+            wave = wave_of(WaveId(1), rows.changes(warehouse, self.plan, 1))
         tools: Any = FakeTools([], is_there=False)
         client = {"bootstrap_servers": "h:1"}
         return Execution(warehouse, self.plan, wave, (), tools, self.kafka, client, self.lines.append)
@@ -85,10 +85,9 @@ class Scenario:
     def check_is_clean(self) -> None:
         """The throttles are those from before, the cluster is free, and nothing was copied without throttles."""
         warehouse: Any = self.warehouse
-        last = claims.last_event(warehouse, self.plan.cluster_id)
         assert self.kafka.throttles == THROTTLES
         assert self.kafka.moves == {}
-        assert last is None or last["event"] == claims.RELEASED
+        assert rows.holder(warehouse, self.plan.cluster_id) is None
         assert self.kafka.unthrottled == []
         assert self.kafka.moved_inside == []
 
@@ -112,7 +111,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Wave]:
 @pytest.fixture
 def start(planned: tuple[Plan, Wave], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Builds a scenario."""
-    without_waiting(monkeypatch, steps, claims, throttling, election)
+    without_waiting(monkeypatch, steps, journal, throttling, moves)
 
     def build(**options: Any) -> Scenario:
         return Scenario(*planned, tmp_path, **options)
@@ -258,7 +257,7 @@ def test_a_cancel_is_finished_after_a_kill_at_any_call(start: Start, cancel: boo
         assert scenario.lists() == expected, (number, is_after, calls[number])
         scenario.check_is_clean()
         warehouse: Any = scenario.warehouse
-        executed = claims.waves_executed(claims.events(warehouse))
+        executed = journal.waves_executed(journal.events(warehouse))
         assert bool(executed) is (expected == AFTER), (number, is_after, calls[number])
 
 
@@ -325,8 +324,6 @@ def test_a_run_of_two_waves_is_finished_after_a_kill_at_any_call(build: lab.Buil
         assert after.kafka.replicas == lab.AFTER, (number, is_after, calls[number])
         assert after.kafka.throttles == OTHERS, (number, is_after, calls[number])
         assert after.kafka.moves == {}
-        last = claims.last_event(after.warehouse, after.plan.cluster_id)
-        assert last is not None
-        assert last["event"] == claims.RELEASED
-        assert after.journal()[-1] == claims.ENDED
-        assert {wave for *_, wave in claims.waves_executed(claims.events(after.warehouse))} == {1, 2}
+        assert rows.holder(after.warehouse, after.plan.cluster_id) is None
+        assert after.journal()[-1] == journal.ENDED
+        assert {wave for *_, wave in journal.waves_executed(journal.events(after.warehouse))} == {1, 2}

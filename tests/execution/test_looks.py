@@ -7,10 +7,11 @@ from threading import Event
 
 import pytest
 
-from execution import claims, observed
+from execution import journal, observed
 from execution.observed import Observed
 from execution.steps import Execution, Incomplete, StillMoving
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.scene import DONE, MOVING, Scene
 from tests.execution.test_preflight import BEFORE, PARTITION, at
 from tests.execution.warehouse import plan_of
@@ -88,7 +89,7 @@ def test_a_wave_is_verified_when_it_is_done_and_the_cluster_is_free(scene: Scene
         "partitions without their planned replicas: stays-0",
         "wave 1 of 2 still holds the cluster and may have throttles: run its step off",
     )
-    claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
+    rows.record(scene.warehouse, scene.step.plan, 1, journal.RELEASED)
     scene.shows(replace(BEFORE, topic_ids={}, replicas={}))
     with pytest.raises(Refused, match=r"^partitions without their planned replicas: stays-0$"):
         replace(scene.step, is_strict=True).verify()
@@ -198,7 +199,8 @@ def test_a_leader_that_was_not_elected_is_named(scene: Scene, refuses: dict[obje
     with pytest.raises(Incomplete, match=message) as incomplete:
         of_two_waves(scene).elect()
     assert incomplete.value.exit_code == 6
-    assert [row["result"] for row in claims.events(scene.warehouse, event="elected")] == [f"stays-0: {reason}"]
+    [elected] = journal.events(scene.warehouse, event="elected")
+    assert journal.result_of(elected) == {"not_led": [f"stays-0: {reason}"]}
 
 
 def test_leaders_are_elected_although_partitions_were_skipped(scene: Scene) -> None:
@@ -251,7 +253,7 @@ def test_status_reports_state_throttles_holder_and_problems(scene: Scene) -> Non
     scene.hold()
     scene.shows(replace(scene.throttled(MOVING), in_flight={PARTITION: (1, 3), ("other", 0): (2,)}))
     scene.step.status()
-    claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
+    rows.record(scene.warehouse, scene.step.plan, 1, journal.RELEASED)
     scene.step.status()
     held = scene.lines.pop(5)
     assert re.fullmatch(
@@ -260,7 +262,9 @@ def test_status_reports_state_throttles_holder_and_problems(scene: Scene) -> Non
     foreign = "problem: 1 other partition is being reassigned: other-0; wait until it is done, or cancel it"
     moving = ["wave 1 of 2: 1 partition, 1 in flight", "throttles set: 5 of 5"]
     assert scene.lines == [
-        *("wave 1 of 2: 1 partition, 1 not started", "throttles set: 1 of 5", "no wave holds the cluster"),
+        "wave 1 of 2: 1 partition, 1 not started",
+        "throttles set: 1 of 5; not set: brokers 1 leader.replication.throttled.rate and 3 more",
+        "no wave holds the cluster",
         *(*moving, foreign),
         *(*moving, "no wave holds the cluster", foreign),
     ]

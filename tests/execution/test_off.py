@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from execution import claims
+from execution import journal
 from execution.health import baseline_of
-from execution.journal import changes_of
+from execution.held import changes_of
 from execution.observed import Observed, Throttle
 from execution.steps import StillMoving
 from optimizer.errors import BallastError
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from tests.execution import rows
 from tests.execution.scene import DONE, MOVING, REMOVED, Scene
 from tests.execution.test_preflight import BEFORE, PARTITION, at
 from tests.execution.warehouse import plan_of
@@ -92,7 +93,7 @@ def test_an_interrupted_cancel_is_finished(scene: Scene, cancel: bool) -> None:
     assert scene.calls == [ORDER]
     begun = [] if cancel else ["a cancel of wave 1 of 2 has begun, so it is finished first"]
     assert scene.lines == [*begun, "replica order restored: stays-0", FREE]
-    assert claims.waves_executed(claims.events(scene.warehouse)) == set()
+    assert journal.waves_executed(journal.events(scene.warehouse)) == set()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_finished_moves_stay(scene: Scene) -> None:
     scene.shows(DONE)
     scene.step.off(cancel=True, accept_owed=False)
     assert scene.calls == []
-    assert claims.waves_executed(claims.events(scene.warehouse)) == {("r", "c", 1)}
+    assert journal.waves_executed(journal.events(scene.warehouse)) == {("r", "c", 1)}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_what_others_have_changed_stays(scene: Scene, case: str) -> None:
     """It is named, also in the row ``released``; all other throttles have the values from before."""
     key, value, expected, line = CHANGED_BY_OTHERS[case]
     changes = changes_of(scene.wave, scene.wave.entries(BEFORE), baseline_of(BEFORE))
-    claims.record(scene.warehouse, scene.step.plan, 1, claims.HELD, changes=changes)
+    rows.record(scene.warehouse, scene.step.plan, 1, journal.HELD, changes=changes)
     now = {**scene.throttled(DONE).throttles, key: value}
     throttles = {each: set_to for each, set_to in now.items() if set_to is not None}
     scene.shows(replace(DONE, throttles=throttles))
@@ -182,7 +183,8 @@ def test_what_others_have_changed_stays(scene: Scene, case: str) -> None:
     after = {**BEFORE.throttles, key: expected}
     assert scene.admin.observe().throttles == {each: left for each, left in after.items() if left is not None}
     assert scene.lines == [*([f"left: {line}"] if line else []), FREE]
-    assert [row["result"] for row in claims.events(scene.warehouse, event=claims.RELEASED)] == [line or None]
+    [released] = journal.events(scene.warehouse, event=journal.RELEASED)
+    assert journal.result_of(released) == ({"left": [line]} if line else {})
 
 
 def test_the_values_of_the_journal_are_restored(scene: Scene) -> None:
@@ -190,7 +192,7 @@ def test_the_values_of_the_journal_are_restored(scene: Scene) -> None:
     before = replace(BEFORE, throttles={**BEFORE.throttles, RATE_2: "7"})
     entries = scene.wave.entries(before)
     changes = changes_of(scene.wave, entries, baseline_of(before))
-    claims.record(scene.warehouse, scene.step.plan, 1, claims.HELD, changes=changes)
+    rows.record(scene.warehouse, scene.step.plan, 1, journal.HELD, changes=changes)
     scene.shows(scene.throttled(DONE))
     scene.step.off(cancel=False, accept_owed=False)
     assert scene.admin.observe().throttles == before.throttles
@@ -254,13 +256,13 @@ def test_throttles_are_set_again_if_a_wave_was_started_meanwhile(scene: Scene) -
         scene.step.off(cancel=False, accept_owed=False)
     assert scene.calls[0] == REMOVED
     assert scene.wave.missing_throttles(scene.admin.observe()) == []
-    assert scene.events() == ["held", "removing"]
+    assert scene.events() == ["held", "removing", "executed"]
 
 
 def record(scene: Scene, *events: str) -> None:
     """Record events of the scene's wave."""
     for event in events:
-        if event == claims.HELD:
+        if event == journal.HELD:
             scene.hold()
         else:
-            claims.record(scene.warehouse, scene.step.plan, 1, event)
+            rows.record(scene.warehouse, scene.step.plan, 1, event)

@@ -1,15 +1,18 @@
 """The options of ./ballast: usage errors, and suggestions."""
 
+import re
 from datetime import datetime, timedelta
 
 import pytest
 
-from setup.ballast_options import parser
+from execution.options import HELP, ON_CLUSTERS
+from optimizer import VERSION
+from setup.ballast_options import COMMANDS, parser
 
 PLAN = ("--run-id", "r", "--cluster", "c")
 NAMES = (
-    "show, approve, revoke, run, rollback, status, rate, pause, resume, stop, cancel, verify, wave, report, ask, "
-    "judge, compare"
+    "show, approve, revoke, run, rollback, status, rate, pause, resume, stop, cancel, verify, wave, report, tidy, "
+    "ask, judge, compare, tour"
 )
 
 
@@ -45,6 +48,15 @@ def test_an_unknown_name_is_reported_with_the_closest_one(
     assert f"error: {message}" in capsys.readouterr().err.replace("argument --on-failure: ", "")
 
 
+def test_the_usage_of_approve_has_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
+    """By hand a run and a cluster are required; by rules they are not."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["approve", "--help"])
+    usage = capsys.readouterr().out.partition("\n\n")[0]
+    assert "approve --run-id ID --cluster ID [options]" in usage
+    assert "approve --by-rules --config FILE [--run-id ID] [--cluster ID] [options]" in usage
+
+
 def test_values_may_look_like_options() -> None:
     """A text with a space, a negative number and everything after an equals sign are values."""
     options = parser().parse_args(["approve", *PLAN, "--by", "-- ann", "--manifest=--x", "--warehouse", "-1"])
@@ -75,7 +87,7 @@ def test_what_a_command_needs_is_named(capsys: pytest.CaptureFixture[str], words
 WAVE = {
     **{"step": "off", "wave": 1, "manifest": "", "bootstrap_server": None, "client_config": None, "kafka_bin": ""},
     **{"max_plan_age_hours": None, "once": False, "every": 10.0, "on_failure": "keep", "accept_owed": False},
-    **{"strict": False, "accept_under_replicated": False, "any_dir": False},
+    **{"strict": False, "accept_under_replicated": False, "any_dir": False, "new_cluster_id": False},
 }
 RUN = {
     **{
@@ -87,23 +99,35 @@ RUN = {
         "strict": False,
         "accept_under_replicated": False,
         "any_dir": False,
+        "new_cluster_id": False,
     },
+    **{"forward": False},
     **{"until": None, "minutes": None, "stall_minutes": 15.0, "dry_run": False, "take_over": False, "fix_dirs": False},
     "max_plan_age_hours": None,
 }
-BACK = {name: value for name, value in RUN.items() if name not in ("waves", "until", "max_plan_age_hours")} | {
+BACK = {
+    name: value for name, value in RUN.items() if name not in ("waves", "until", "max_plan_age_hours", "forward")
+} | {
     "by": "",
     "accept_owed": False,
 }
-STEER = {"config": None, "warehouse": None, "cluster": "c", "bootstrap_server": None, "client_config": None}
+STEER = {
+    **{"config": None, "warehouse": None, "cluster": "c", "bootstrap_server": None, "client_config": None},
+    "new_cluster_id": False,
+}
+APPROVE = {
+    **{"manifest": "", "by": "", "max_plan_age_hours": None},
+    **{"by_rules": False, "dry_run": False, "json": False},
+}
 PLANNED = {"config": None, "warehouse": None, "run_id": "r", "cluster": "c"}
 
 
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        (["show"], {**PLANNED, "run_id": None, "cluster": None, "json": False}),
-        (["approve", *PLAN], {**PLANNED, "manifest": "", "by": "", "max_plan_age_hours": None}),
+        (["show"], {**PLANNED, "run_id": None, "cluster": None, "all": False, "json": False}),
+        (["approve", *PLAN], {**PLANNED, **APPROVE}),
+        (["approve", "--by-rules"], {**PLANNED, **APPROVE, "run_id": None, "cluster": None, "by_rules": True}),
         (["revoke", *PLAN], {**PLANNED, "manifest": "", "by": ""}),
         (["wave", "off", *PLAN, "--wave", "1"], {**PLANNED, **WAVE}),
         (["wave", "off", *PLAN, "--wave", "999999"], {**PLANNED, **WAVE, "wave": 999_999}),
@@ -240,3 +264,32 @@ def test_a_rollback_names_its_waves(capsys: pytest.CaptureFixture[str], words: l
         parser().parse_args(["rollback", *PLAN, *words])
     assert ended.value.code == 2
     assert capsys.readouterr().err.endswith(f"error: {message}\n")
+
+
+def test_help_groups_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command is in one group."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--help"])
+    lists = capsys.readouterr().out.partition("\nlook:\n")[2].partition("\noptions:")[0]
+    assert re.findall(r"^(\w+):$", lists, re.MULTILINE) == ["decide", "execute", "steer"]
+    assert sorted(re.findall(r"^    (\w+) ", lists, re.MULTILINE)) == sorted(COMMANDS)
+    assert HELP.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_a_valid_example_and_its_own_exit_codes(name: str) -> None:
+    """The parser accepts the example. A command that reads tables ends with at most 3, and only executions with 5."""
+    text = parser().commands[name].format_help()
+    [example] = re.findall(r"^example:\n  \./ballast (.*)$", text, re.MULTILINE)
+    assert parser().parse_args(example.split()).command == name
+    codes = {int(code) for code in re.findall(r"(\d)\s[a-z]", text.partition("exit codes: ")[2])}
+    assert codes == set(HELP[name].codes)
+    assert (5 in codes) == (name in ("run", "rollback"))
+    assert (4 in codes) == (name in ON_CLUSTERS)
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """--version prints the release."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"ballast {VERSION}\n")

@@ -201,14 +201,17 @@ def test_an_approval_describes_the_plan(warehouse: Warehouse) -> None:
     now = datetime.now(tz=UTC)
     fresh = replace(plan, manifest={**plan.manifest, "captured_at": now.isoformat(), "goals": []})
     assert approve(warehouse, fresh, manifest_sha256="", by="ann") == first
-    add_waves(warehouse, RUN, CLUSTER, 2, moved_bytes=149 * 10**9, estimated_seconds=2400)
+    add_waves(warehouse, RUN, CLUSTER, 2, moved_bytes=149 * 10**9, least_seconds=1800, most_seconds=2400)
     goals = [{"name": name, "is_reached": name == "racks"} for name in ("empty broker 105", "racks", "balance")]
     expiry = {"captured_at": "2026-01-01T00:00:00+00:00", "valid_until": "2026-01-02T00:00:00+00:00"}
     old = replace(plan, manifest={**plan.manifest, **expiry, "goals": goals})
+    text = approve(warehouse, old, manifest_sha256="", by="ann", max_hours=1e9, config="conf/site.toml")
+    assert "--config conf/site.toml\n" in text
     assert approve(warehouse, old, manifest_sha256="", by="ann", max_hours=1e9).splitlines() == [
         first,
-        "It copies 298.00 GB in 2 waves, about 1 h 20 min.",
+        "It copies 298 GB in 2 waves, 1 h 00 min to 1 h 20 min.",
         "Not reached: empty broker 105; balance.",
+        f"To execute it: ./ballast run --run-id {RUN} --cluster {CLUSTER} --config YOUR_CONFIG",
         "The plan expired at 2026-01-02 00:00 UTC. Its first wave refuses it too: give --max-plan-age-hours to "
         "`run`, or to the steps preflight and throttle.",
     ]

@@ -6,7 +6,7 @@ import pytest
 from deltalake import DeltaTable
 
 from execution.cli import main
-from execution.export import quality_pages
+from execution.site import quality_pages
 from optimizer import folders
 from optimizer.locks import lock_run
 from stored.runs import StoredRuns

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from execution import claims
+from execution import journal
 from execution.in_charge import in_charge
+from execution.journal import Journal
 from execution.planned import in_words
 from stored.approvals import in_force, revocation
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.test_cli import Commands, Ended
 from tests.execution.warehouse import CLUSTER, RUN, load_plan, usual_plan, write_plan
 
@@ -84,7 +86,7 @@ def test_a_revocation_is_printed_and_stored(commands: Commands) -> None:
 def test_without_a_name_this_user_revokes(commands: Commands) -> None:
     """The default is the current user."""
     commands.run("approve")
-    assert commands.run("revoke").out.startswith(f"Revoked by {claims.user_name()}: run r, cluster c, manifest ")
+    assert commands.run("revoke").out.startswith(f"Revoked by {journal.user_name()}: run r, cluster c, manifest ")
 
 
 def test_only_an_approval_in_force_is_revoked(commands: Commands) -> None:
@@ -102,12 +104,12 @@ def test_only_an_approval_in_force_is_revoked(commands: Commands) -> None:
     assert len(commands.warehouse.rows("approvals")) == 2
 
 
-@pytest.mark.parametrize("event", [claims.HELD, claims.EXECUTED, claims.CANCELLED])
+@pytest.mark.parametrize("event", [journal.HELD, journal.EXECUTED, journal.CANCELLED])
 def test_a_wave_that_holds_the_cluster_is_named(commands: Commands, event: str) -> None:
     """The approval is revoked anyway; the output has the command that ends the wave."""
     commands.run("approve")
     plan = load_plan(commands.warehouse)
-    claims.record(commands.warehouse, plan, 2, event)
+    rows.record(commands.warehouse, plan, 2, event)
     [held] = commands.warehouse.rows("executions")
     assert commands.run("revoke").out.splitlines()[2:] == [
         f"Wave 2 still holds the cluster ({held['holder']}; {event} at {in_words(held['happened_at'])}): copies that "
@@ -123,12 +125,12 @@ def test_a_wave_that_a_run_executes_is_cancelled(commands: Commands, where: str)
     """The output names the command for it: ``wave off`` ends no wave that a process executes."""
     commands.run("approve")
     plan = load_plan(commands.warehouse)
-    claims.record(commands.warehouse, plan, 1, claims.EXECUTED)
+    rows.record(commands.warehouse, plan, 1, journal.EXECUTED)
     if where == "this host":
-        with in_charge(commands.warehouse, plan, take_over=False):
+        with in_charge(Journal(commands.warehouse, plan.cluster_id), plan, take_over=False):
             out = commands.run("revoke").out
     else:
-        claims.record_of_run(commands.warehouse, plan, claims.RUNNING, "another")
+        rows.record_of_run(commands.warehouse, plan, journal.RUNNING, "another")
         out = commands.run("revoke").out
     assert out.splitlines()[1].endswith(" A living run ends after its current wave.")
     command = "./ballast cancel --cluster c (it stops the copies; the run that executes the wave ends)"
@@ -141,8 +143,8 @@ def test_a_wave_that_does_not_hold_for_this_plan_is_not_named(commands: Commands
     commands.run("approve")
     plan = load_plan(commands.warehouse)
     plan = plan if case == "released" else replace(plan, run_id="next")
-    for event in (claims.HELD, claims.RELEASED)[: 2 if case == "released" else 1]:
-        claims.record(commands.warehouse, plan, 1, event)
+    for event in (journal.HELD, journal.RELEASED)[: 2 if case == "released" else 1]:
+        rows.record(commands.warehouse, plan, 1, event)
     assert len(commands.run("revoke").out.splitlines()) == 2
 
 

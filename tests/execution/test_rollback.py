@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from execution import claims
+from execution import journal
 from execution.in_charge import in_charge
+from execution.journal import Journal
 from execution.rollback import roll_back, say_rollback
 from execution.steps import Incomplete, StillMoving
 from execution.wave import rollback_of
@@ -21,7 +22,7 @@ WAVE = ["held", "throttled", "starting", "executed", "copied", "removing", "rele
 def take_back(lab: Lab, *chosen: int, for_seconds: float | None = None) -> None:
     """Take waves back, as a process that is in charge."""
     limits = replace(LIMITS, for_seconds=for_seconds)
-    with in_charge(lab.warehouse, lab.plan, take_over=False) as check:
+    with in_charge(Journal(lab.warehouse, lab.plan.cluster_id), lab.plan, take_over=False) as check:
         step = replace(lab.process(2), check_in_charge=check)
         roll_back(step, lab.waves, chosen or (1, 2), limits, by="ann", accept_owed=False)
 
@@ -51,11 +52,12 @@ def test_a_plan_goes_back(build: Build) -> None:
         *((-1, event) for event in WAVE),
         (-1, "electing"),
         (-1, "elected"),
+        (0, "taken_back"),
         (0, "ended"),
     ]
-    assert lab.warehouse.stored[begun + 1]["result"] == "waves 2, 1, by ann"
-    assert claims.waves_executed(lab.warehouse.stored) == set()
-    assert all(wave[2] > 0 for wave in claims.copy_seconds(lab.warehouse.stored))
+    assert lab.warehouse.stored[begun + 1]["result"] == '{"waves": [2, 1], "by": "ann"}'
+    assert journal.waves_executed(lab.warehouse.stored) == set()
+    assert all(wave[2] > 0 for wave in journal.copy_seconds(lab.warehouse.stored))
 
 
 def test_a_revoked_approval_stops_no_rollback(build: Build) -> None:
@@ -84,7 +86,7 @@ def test_a_rollback_has_its_own_throttles(build: Build) -> None:
     """The new replicas send, the removed ones receive."""
     lab = build()
     wave = rollback_of(lab.waves[0])
-    assert (wave.number, wave.before["t", 0], wave.after["t", 0]) == (-1, (1, 3), (1, 2))
+    assert (wave.id.column, wave.before["t", 0], wave.after["t", 0]) == (-1, (1, 3), (1, 2))
     assert set(wave.throttles["topics", "t", FOLLOWER_REPLICAS].split(",")) == {"0:2", "1:1"}
     assert {"0:3", "1:3"} <= set(wave.throttles["topics", "t", LEADER_REPLICAS].split(","))
     assert {key[1] for key in wave.throttles if key[2] == FOLLOWER_RATE} == {"1", "2"}

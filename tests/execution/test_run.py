@@ -6,11 +6,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from execution import claims
+from execution import journal, run
 from execution.in_charge import Busy
 from execution.rollback import say_rollback
 from execution.run import dry_run
@@ -19,6 +20,7 @@ from execution.wanted import CANCEL
 from execution.watch import Stalled, Stopped
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.fake_kafka import Killed
 from tests.execution.lab import AFTER, BEFORE, FIRST, LIMITS, MB, RATE, Build, Lab
 
@@ -59,8 +61,8 @@ def test_a_second_start_changes_no_measured_time(build: Build) -> None:
     lab.process().execute()
     assert lab.journal() == ["held", "throttled", "starting", "executed", "starting", "executed"]
     lab.run(last=1)
-    [row] = [row for row in lab.warehouse.stored if row["event"] == claims.COPIED]
-    [seconds] = claims.copy_seconds(lab.warehouse.stored).values()
+    [row] = [row for row in lab.warehouse.stored if row["event"] == journal.COPIED]
+    [seconds] = journal.copy_seconds(lab.warehouse.stored).values()
     assert json.loads(row["result"])["measured_seconds"] == pytest.approx(seconds, abs=1.0)
     assert seconds is not None
     assert seconds >= 100
@@ -135,6 +137,99 @@ def test_no_wave_begins_that_ends_too_late(build: Build) -> None:
     assert lab.journal() == ["running", *WAVE, "ended"]
     lab.run(until=datetime.now(tz=UTC) + timedelta(hours=3))
     assert lab.kafka.replicas == AFTER
+
+
+def approve_by_rules(lab: Lab, freeze: str) -> None:
+    """Rules with a freeze approve the plan, and nobody else."""
+    rules = json.dumps({"rules": {"freeze": [freeze], "time_zone": "UTC"}, "figures": {}})
+    lab.warehouse.approvals[:] = [{**row, "rules": rules} for row in lab.warehouse.approvals]
+    for row, seconds in zip(lab.warehouse.waves, (60, 4 * 3600), strict=True):
+        row["most_seconds"] = seconds
+
+
+def frozen_now(days: int = 2) -> str:
+    """A freeze of so many days from today on."""
+    today = datetime.now(tz=UTC)
+    return f"{today:%Y-%m-%d}/{today + timedelta(days=days):%Y-%m-%d}"
+
+
+def test_no_wave_of_the_rules_begins_in_their_freeze(build: Build) -> None:
+    """By the upper end of its estimate; a wave of hours waits, one of a minute does not. When the time is over it ends
+    with 4. A person's approval lets the wave begin, also while it waits."""
+    lab = build()
+    begin = (datetime.now(tz=UTC) + timedelta(hours=3)).replace(minute=0)
+    freeze = f"{begin:%H:%M}/{begin + timedelta(hours=4):%H:%M}"
+    approve_by_rules(lab, freeze)
+    with pytest.raises(StillMoving, match=rf"^wave 2 of 2 is not started: it may copy from .* in the freeze {freeze} "):
+        lab.run(for_seconds=200)
+    assert lab.journal() == ["running", *WAVE, "ended"]
+    waits = [line for line in lab.lines if line.startswith("wave 2 of 2 waits: it may copy from ")]
+    assert len(waits) == 4  # a line a minute
+    lab.events.append((lab.clock.seconds - lab.begun + 100, lambda: lab.approve(by="ann")))
+    lab.run()
+    assert lab.kafka.replicas == AFTER
+    assert lab.journal().count("running") == 2
+
+
+def test_a_wave_begins_when_the_freeze_is_over(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the same process; --until ends the wait, too."""
+    lab, noon = build(), datetime(2026, 11, 2, 12, tzinfo=UTC)
+    clock = SimpleNamespace(now=lambda tz: noon.astimezone(tz) + timedelta(seconds=lab.clock.seconds - lab.begun))
+    monkeypatch.setattr(run, "datetime", clock)
+    approve_by_rules(lab, "11:00/12:10")
+    with pytest.raises(StillMoving, match=r"^wave 1 of 2 is not started: it takes about 30 s and would end at"):
+        lab.run(until=noon + timedelta(minutes=5))
+    assert 260 < lab.clock.seconds - lab.begun < 290
+    lab.run(last=1)
+    assert 600 <= lab.clock.seconds - lab.begun < 640
+    assert lab.journal() == ["running", "ended", "running", *WAVE, "ended"]
+
+
+@pytest.mark.parametrize("is_starting", [False, True])
+def test_a_wave_that_was_killed_before_its_copies_waits_in_a_freeze(build: Build, is_starting: bool) -> None:
+    """It holds the cluster, and its throttles stay; nothing is copied. Its end by an operator ends the wait."""
+    lab = build()
+    lab.process().throttle()
+    if is_starting:
+        rows.record(lab.warehouse, lab.plan, 1, journal.STARTING)
+    before = lab.journal()
+    approve_by_rules(lab, frozen_now())
+    with pytest.raises(StillMoving, match=r"^wave 1 of 2 is not started: it may copy from "):
+        lab.run(for_seconds=100, last=1)
+    assert (lab.kafka.replicas, lab.kafka.moves, lab.journal()) == (BEFORE, {}, [*before, "running", "ended"])
+    lab.events.append((150, lambda: rows.record(lab.warehouse, lab.plan, 1, journal.RELEASED)))
+    with pytest.raises(Refused, match="wave 1"):
+        lab.run(for_seconds=1000, last=1)
+    assert lab.kafka.replicas == BEFORE
+
+
+def test_a_copy_that_was_started_goes_on_in_a_freeze(build: Build) -> None:
+    """Else it would stay under its throttles for days."""
+    lab = build()
+    lab.start()
+    approve_by_rules(lab, frozen_now())
+    lab.run(last=1)
+    assert {partition: lab.kafka.replicas[partition] for partition in FIRST} == {p: AFTER[p] for p in FIRST}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda lab: lab.approve(by="eve", is_revocation=True), Refused),
+        (lambda lab: rows.record_of_run(lab.warehouse, lab.plan, journal.RUNNING, "b"), Busy),
+    ],
+)
+def test_a_wait_in_a_freeze_ends_if_others_end_it(
+    build: Build, change: Callable[[Lab], None], error: type[Exception]
+) -> None:
+    """By a revocation, or by a process that takes over: at once, and not when the freeze is over."""
+    lab = build()
+    approve_by_rules(lab, frozen_now())
+    lab.events.append((50, lambda: change(lab)))
+    with pytest.raises(error):
+        lab.run(for_seconds=1000)
+    assert lab.clock.seconds - lab.begun < 70
+    assert lab.kafka.replicas == BEFORE
 
 
 def test_the_end_of_a_wave_that_is_too_late_is_after_the_limit(build: Build) -> None:
@@ -285,7 +380,7 @@ def test_a_dry_run_knows_the_plans_own_wave_that_runs(build: Build) -> None:
 def test_a_dry_run_says_that_the_command_would_refuse(build: Build) -> None:
     """An expired plan, or a cluster that another wave holds, once; of a dead broker no throttle would be set."""
     lab = build()
-    claims.record(lab.warehouse, replace(lab.plan, run_id="other"), 1, claims.HELD)
+    rows.record(lab.warehouse, replace(lab.plan, run_id="other"), 1, journal.HELD)
     lab.kafka.dead.add(3)
     dry_run(replace(lab.process(), plan=expired(lab)), lab.waves, LIMITS)
     problems = [line for line in lab.lines if line.startswith("problem: ")]
@@ -302,7 +397,7 @@ def test_a_dry_run_says_that_the_command_would_refuse(build: Build) -> None:
 def test_a_process_that_was_replaced_changes_nothing(build: Build, cap: int) -> None:
     """It ends before its next start or release of a copy, and the throttles stay for the other one."""
     lab = build(cap=cap)
-    lab.events.append((3, lambda: claims.record_of_run(lab.warehouse, lab.plan, claims.RUNNING, "b")))
+    lab.events.append((3, lambda: rows.record_of_run(lab.warehouse, lab.plan, journal.RUNNING, "b")))
     with pytest.raises(Busy, match="has taken over cluster 'c'"):
         lab.run()
     assert lab.kafka.replicas["t", 1] == (BEFORE["t", 1] if cap else (2, 3, 1))
@@ -347,7 +442,7 @@ def test_a_rate_that_was_never_set_is_not_waited_for(build: Build) -> None:
     assert "throttles of dead brokers and deleted topics are not set: brokers 4" in lab.lines
     assert not [line for line in lab.lines if "owed" in line]
     assert lab.journal()[-4:] == ["released", "electing", "elected", "ended"]
-    [row] = [row for row in lab.warehouse.stored if row["event"] == claims.THROTTLED and row["wave"] == 2]
+    [row] = [row for row in lab.warehouse.stored if row["event"] == journal.THROTTLED and row["wave"] == 2]
     assert json.loads(row["result"]) == {"never_set": [4]}
 
 
@@ -362,7 +457,7 @@ def test_a_rate_that_was_set_later_is_owed(build: Build) -> None:
     with pytest.raises(Owed, match=message):
         lab.run(accepts_risk=True, stall_seconds=60)
     assert lab.kafka.throttles[DEAD_RATE] == str(RATE)
-    results = [row["result"] for row in lab.warehouse.stored if row["event"] == claims.THROTTLED and row["wave"] == 2]
+    results = [row["result"] for row in lab.warehouse.stored if row["event"] == journal.THROTTLED and row["wave"] == 2]
     assert results == ['{"never_set": [4]}', None]
 
 
@@ -373,6 +468,7 @@ def test_a_rate_of_a_dead_broker_is_owed_unless_it_was_never_set(build: Build, r
     step = replace(lab.process(2), accepts_risk=True)
     step.throttle()
     lab.warehouse.stored[-1]["result"] = result
+    step = lab.process(2)
     with pytest.raises(Owed) if result is None else nullcontext():
         step.off(cancel=False, accept_owed=False)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from execution import claims, run_step
+from execution import journal, run_step
 from execution.health import Baseline
-from execution.held import held_wave
-from execution.journal import changes_of
+from execution.held import changes_of, held_wave
 from execution.options import STEPS
 from execution.throttles import Entry
 from stored.tables import Warehouse
+from tests.execution import rows
 from tests.execution.test_cli import Commands
 from tests.execution.warehouse import add_waves, load_plan, load_wave, usual_plan, write_plan
 
@@ -44,6 +45,8 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """A recorder that replaces every step."""
     result = Recorder()
     monkeypatch.setattr(run_step, "Execution", result)
+    monkeypatch.setattr(run_step, "check_cluster", lambda *_, **__: None)
+    monkeypatch.setattr(run_step, "saying_what_is_left", nullcontext)
     return result
 
 
@@ -140,7 +143,7 @@ def test_only_steps_that_start_a_wave_check_the_age(commands: Commands, recorder
     """A wave that holds the cluster has started and continues; a wave that another wave blocks has not."""
     starts = step in ("preflight", "throttle")
     assert commands.wave(step).code == (3 if starts else 0)
-    claims.record(commands.warehouse, load_plan(commands.warehouse), 1, claims.HELD)
+    rows.record(commands.warehouse, load_plan(commands.warehouse), 1, journal.HELD)
     assert commands.run("wave", step, "--wave", "2", "--bootstrap-server", "h:1").code == (3 if starts else 0)
     assert commands.wave(step).code == 0
 
@@ -150,10 +153,10 @@ def test_an_expired_plan_that_has_begun_goes_on(commands: Commands, recorder: Re
     """After its first wave is executed and released, not before; a limit that is given still counts."""
     second = ("wave", step, "--wave", "2", "--bootstrap-server", "h:1")
     plan = load_plan(commands.warehouse)
-    for event in (claims.HELD, claims.THROTTLED, claims.EXECUTED):
-        claims.record(commands.warehouse, plan, 1, event)
+    for event in (journal.HELD, journal.THROTTLED, journal.EXECUTED):
+        rows.record(commands.warehouse, plan, 1, event)
         assert commands.run(*second).code == 3
-    claims.record(commands.warehouse, plan, 1, claims.RELEASED)
+    rows.record(commands.warehouse, plan, 1, journal.RELEASED)
     assert commands.run(*second).code == 0
     assert "expired at" in commands.run(*second, "--max-plan-age-hours", "24").err
 
@@ -174,8 +177,8 @@ def test_a_valid_plan_starts_without_the_option(
 def test_only_steps_that_start_a_wave_check_for_other_runs(commands: Commands, recorder: Recorder, step: str) -> None:
     """A running wave can be ended, even if another run has executed since."""
     other = replace(load_plan(commands.warehouse), run_id="other")
-    for event in (claims.HELD, claims.STARTING, claims.RELEASED):
-        claims.record(commands.warehouse, other, 1, event)
+    for event in (journal.HELD, journal.STARTING, journal.RELEASED):
+        rows.record(commands.warehouse, other, 1, event)
     ended = commands.wave(step, *OLD)
     starts = step in ("preflight", "throttle")
     assert (ended.code, "was executed after this plan's snapshot" in ended.err) == (3 if starts else 0, starts)
@@ -260,12 +263,12 @@ def test_a_wave_is_ended_without_its_documents(commands: Commands, recorder: Rec
     before = {key: "7" if key[0] == "brokers" else None for key in wave.throttles}
     entries = {key: Entry(before[key], value) for key, value in wave.throttles.items()}
     changes = changes_of(wave, entries, Baseline(frozenset(), frozenset()))
-    claims.record(commands.warehouse, plan, 1, claims.HELD, changes=changes)
+    rows.record(commands.warehouse, plan, 1, journal.HELD, changes=changes)
     DeltaTable(f"{commands.warehouse.path}/documents").delete("wave > 0")
     assert commands.wave("off").code == 0
-    journal = recorder.arguments["wave"]
-    assert (journal.number, journal.before, journal.after) == (1, wave.before, wave.after)
-    assert (journal.throttles, journal.topic_ids, journal.stuck) == (wave.throttles, wave.topic_ids, wave.stuck)
+    held = recorder.arguments["wave"]
+    assert (held.number, held.before, held.after) == (1, wave.before, wave.after)
+    assert (held.throttles, held.topic_ids, held.stuck) == (wave.throttles, wave.topic_ids, wave.stuck)
     for step in sorted(STEPS.keys() - {"off"}):
         assert commands.wave(step, *OLD).code == 3
     assert [call[0] for call in recorder.calls] == ["off"]
@@ -280,20 +283,20 @@ def test_a_wave_is_ended_and_steered_without_its_manifest(
     wave = load_wave(commands.warehouse, 1)
     entries = {key: Entry(None, value) for key, value in wave.throttles.items()}
     changes = changes_of(wave, entries, Baseline(frozenset(), frozenset()))
-    claims.record(commands.warehouse, plan, 1, claims.HELD, changes=changes)
+    rows.record(commands.warehouse, plan, 1, journal.HELD, changes=changes)
     add_waves(commands.warehouse, "r", "c", len(plan.waves), estimated_seconds=int(plan.wave_seconds[1]))
     documents = DeltaTable(f"{commands.warehouse.path}/documents")
     if changed:
         documents.update(updates=changed, predicate="path = 'c/manifest.json'")
     else:
         documents.delete()
-    steered, _ = held_wave(commands.warehouse, "c")
+    steered, _, _ = held_wave(commands.warehouse, "c")
     assert (list(steered.waves), steered.manifest_sha256) == (list(plan.waves), plan.manifest_sha256)
     assert steered.wave_seconds == plan.wave_seconds
     assert commands.wave("off", "--manifest", plan.manifest_sha256[:8]).code == 0
     assert recorder.arguments["wave"].after == wave.after
     assert commands.wave("verify").code == commands.wave("off", "--manifest", "0" * 8).code == 3
     commands.run("revoke")
-    claims.record(commands.warehouse, plan, 1, claims.RELEASED)
+    rows.record(commands.warehouse, plan, 1, journal.RELEASED)
     assert commands.wave("off").code == 3
     assert [call[0] for call in recorder.calls] == ["off"]

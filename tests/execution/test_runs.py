@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from execution import claims
+from execution import journal
 from execution.cli import main
 from stored.tables import Warehouse
 from tests.execution.warehouse import add_waves
@@ -165,10 +165,10 @@ def test_a_fleet_is_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture
     fleet, other = listed(warehouse, capsys)
     assert other == ["other", "e, f, g", "planned", "-", "0 of 0"]
     assert fleet == ["fleet", "4 clusters", "2 planned, 1 refused, 1 nothing_to_do", "-", "0 of 5"]
-    assert listed(warehouse, capsys, "--cluster", "c") == [["fleet", "c", "planned", "-", "0 of 3"]]
+    assert listed(warehouse, capsys, "--all", "--cluster", "c") == [["fleet", "c", "planned", "-", "0 of 3"]]
 
 
-DONE = (claims.HELD, claims.THROTTLED, claims.EXECUTED, claims.RELEASED)
+DONE = (journal.HELD, journal.THROTTLED, journal.EXECUTED, journal.RELEASED)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ DONE = (claims.HELD, claims.THROTTLED, claims.EXECUTED, claims.RELEASED)
     [
         (DONE, 1),
         (DONE[:3], 0),
-        ((claims.HELD, claims.THROTTLED, claims.RELEASED), 0),
-        ((*DONE[:3], claims.CANCELLED, claims.RELEASED), 0),
-        ((*DONE, claims.HELD, claims.RELEASED), 1),
-        ((*DONE[:3], claims.CANCELLED, claims.RELEASED, *DONE), 1),
+        ((journal.HELD, journal.THROTTLED, journal.RELEASED), 0),
+        ((*DONE[:3], journal.CANCELLED, journal.RELEASED), 0),
+        ((*DONE, journal.HELD, journal.RELEASED), 1),
+        ((*DONE[:3], journal.CANCELLED, journal.RELEASED, *DONE), 1),
     ],
     ids=["done", "under way", "never started", "cancelled", "released twice", "cancelled and done again"],
 )
@@ -192,7 +192,7 @@ def test_a_wave_is_executed_when_it_is_released(
     add_waves(warehouse, "r", "c", 3)
     execute(warehouse, "s", "c", 1, DONE)
     execute(warehouse, "r", "c", 2, events)
-    assert listed(warehouse, capsys, "--cluster", "c")[1][-1] == f"{executed} of 3"
+    assert listed(warehouse, capsys, "--all", "--cluster", "c")[1][-1] == f"{executed} of 3"
 
 
 def test_a_run_says_what_it_copies_and_until_when(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,6 +270,19 @@ def test_a_plan_that_a_later_attempt_deleted_is_none(warehouse: Warehouse, capsy
     assert "c: replaced: a later attempt at this run" in capsys.readouterr().out
 
 
+def test_a_cluster_without_a_run_is_its_last_run(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also if that one has no plan, with its name first; --all lists all runs of the cluster."""
+    end(warehouse, "old", c="planned")
+    end(warehouse, "z", d="planned")
+    end(warehouse, "new", c="refused")
+    words = ["show", "--warehouse", warehouse.path, "--cluster", "c"]
+    assert main(words) == 3
+    assert capsys.readouterr().out.splitlines()[:2] == ["run new", "c: refused"]
+    assert [row[0] for row in listed(warehouse, capsys, "--all", "--cluster", "c")] == ["new", "old"]
+    assert main([*words, "--all", "--run-id", "new"]) == 2
+    assert "--all lists runs, --run-id shows one" in capsys.readouterr().err
+
+
 def test_a_program_gets_the_list_on_one_line(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
     """--json without a run id: every run with each of its clusters, newest first."""
     end(warehouse, "old", c="refused")
@@ -324,7 +337,7 @@ def test_an_unknown_run_or_cluster_is_reported_with_the_closest_one(
         calls += [["approve", *words], ["revoke", *words], ["wave", "status", "--wave", "1", *words]]
     for call in calls:
         assert main([*call, "--warehouse", warehouse.path]) == 2
-        assert capsys.readouterr().err.startswith(error)
+        assert capsys.readouterr().err.replace(f" --warehouse {warehouse.path}", "").startswith(error)
 
 
 @pytest.mark.parametrize("known", [(), ("20261125T010000", "20261124T010000Z")])

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from execution.moves import next_moves, start
 from execution.observed import TopicPartition
-from execution.starting import next_moves, start
 from optimizer.errors import BallastError
 from tests.execution.lab import bare_wave, cluster_at
 from tests.execution.scene import FakeAdmin, FakeTools

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from execution import claims
+from execution import journal
 from execution.held import held_wave
-from execution.in_charge import Busy
-from execution.journal import never_set_of
-from execution.lock_files import path_of
+from execution.in_charge import Busy, lock_file
 from execution.steer_command import BYTES_PER_MB, steer_wave, wanted_rate
 from execution.wanted import Wanted
 from optimizer import locks
@@ -18,6 +16,7 @@ from optimizer.errors import BallastError, ConfigError, StageError
 from optimizer.kafka.throttle import FOLLOWER_RATE, LEADER_RATE
 from stored.tables import Warehouse
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.lab import BEFORE, MB, RATE, Build, Lab
 from tests.execution.scene import Scene
 
@@ -42,12 +41,12 @@ def test_another_text_is_no_rate(text: str) -> None:
         wanted_rate(text, RATE, 0)
 
 
-@pytest.mark.parametrize(("text", "rate"), [("101", "101.00 MB/s"), ("x10.1", "101.00 MB/s")])
+@pytest.mark.parametrize(("text", "rate"), [("101", "101 MB/s"), ("x10.1", "101 MB/s")])
 def test_the_configuration_limits_the_rate(text: str, rate: str) -> None:
     """``max_throttle_mb_per_s``; 0 is no limit."""
     with pytest.raises(ConfigError) as refused:
         wanted_rate(text, RATE, 100 * BYTES_PER_MB)
-    limit = "is above [execution] max_throttle_mb_per_s, 100.00 MB/s"
+    limit = "is above [execution] max_throttle_mb_per_s, 100 MB/s"
     assert str(refused.value) == f"rate {text!r}: {rate} {limit}"
     assert wanted_rate(text, RATE, 0) == 101 * MB
 
@@ -92,7 +91,7 @@ def test_a_broker_that_has_come_back_owes_its_rate(build: Build) -> None:
     """It was dead when the wave began, so it had none; the command sets it without a living process."""
     lab = build()
     lab.start()
-    claims.record_throttled(lab.warehouse, lab.plan, 1, never_set_of({3}))
+    rows.record_throttled(lab.warehouse, lab.plan, 1, {3})
     assert lab.process().never_set() == {3}
     steer(lab, "rate", "x0.5")
     assert lab.process().never_set() == set()
@@ -119,7 +118,7 @@ def test_what_waits_is_named_if_nobody_starts_it(build: Build) -> None:
     lab.start()
     steer(lab, "pause")
     assert steer(lab, "resume")[-1] == (
-        "wave 1 of 2: 1 partition waits, and no process executes the plan: ./ballast run goes on"
+        "wave 1 of 2: 1 partition waits, and no process executes the plan: ./ballast run --run-id r --cluster c goes on"
     )
 
 
@@ -129,7 +128,7 @@ def test_a_living_process_applies_a_command(build: Build, command: str) -> None:
     lab = build(rate_bytes_per_s=0)
     lab.start()
     lab.kills.calls.clear()
-    with locks.exclusive_now(path_of(lab.warehouse, f"run-{lab.plan.cluster_id}")) as is_held:
+    with locks.exclusive_now(lock_file(lab.warehouse, f"run-{lab.plan.cluster_id}")) as is_held:
         assert is_held
         *_, line = steer(lab, command, "20")
     done_by = "the process that executes the plan applies it within seconds"
@@ -143,7 +142,7 @@ def test_nobody_knows_whether_a_process_of_another_host_applies_it(build: Build,
     """The process may be dead: exit code 4, with its name."""
     lab = build(rate_bytes_per_s=0)
     lab.start()
-    claims.record_of_run(lab.warehouse, lab.plan, claims.RUNNING, "another host")
+    rows.record_of_run(lab.warehouse, lab.plan, journal.RUNNING, "another host")
     with pytest.raises(
         Busy, match=r"it is in the journal for .*, which executes waves of cluster 'c' since .*--take-over"
     ):
@@ -231,7 +230,7 @@ def test_without_a_wave_there_is_nothing_to_steer(scene: Scene) -> None:
         held_wave(scene.warehouse, "c")
     assert refused.value.exit_code == 3
     scene.hold()
-    claims.record(scene.warehouse, scene.step.plan, 1, claims.RELEASED)
+    rows.record(scene.warehouse, scene.step.plan, 1, journal.RELEASED)
     with pytest.raises(Refused, match=nothing):
         held_wave(scene.warehouse, "c")
 
@@ -249,10 +248,10 @@ def test_an_unknown_cluster_and_an_unknown_warehouse_are_named(scene: Scene) -> 
 def test_the_wave_that_holds_a_cluster_is_in_its_journal(scene: Scene) -> None:
     """With the rates that earlier commands have wanted: they count as its own."""
     scene.step.throttle()
-    plan, wave = held_wave(scene.warehouse, "c")
+    plan, wave, _ = held_wave(scene.warehouse, "c")
     assert (plan, wave.number) == (scene.step.plan, 1)
     assert (wave.after, wave.throttles) == (scene.wave.after, scene.wave.throttles)
     assert wave.copy_bytes_per_s == scene.wave.copy_bytes_per_s
-    claims.record_wanted(scene.warehouse, plan, 1, Wanted(copy_bytes_per_s=100_000).to_json())
-    _, wave = held_wave(scene.warehouse, "c")
+    rows.record_wanted(scene.warehouse, plan, 1, Wanted(copy_bytes_per_s=100_000).to_json())
+    _, wave, _ = held_wave(scene.warehouse, "c")
     assert set(wave.own_rates["brokers", "3", FOLLOWER_RATE]) == {"300000", "100000"}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from execution import claims
-from execution.journal import entries_of
+from execution.held import entries_of
 from execution.observed import Stored
 from execution.steps import StillMoving
 from execution.wanted import Wanted
@@ -18,6 +17,7 @@ from optimizer import locks
 from optimizer.errors import BallastError
 from optimizer.kafka.throttle import FOLLOWER_REPLICAS, LEADER_RATE
 from stored.verdicts import Refused
+from tests.execution import rows
 from tests.execution.scene import DONE, MOVING, SET, Scene
 from tests.execution.test_preflight import BEFORE, CASES, PARTITION, at
 from tests.execution.warehouse import plan_of, usual_plan
@@ -293,7 +293,7 @@ def test_throttles_that_are_removed_during_the_start_are_set_again(scene: Scene)
 @pytest.mark.parametrize(
     ("is_held", "state", "message"),
     [
-        (False, "throttled", "wave 1 of 2 does not hold the cluster: run its step throttle first"),
+        (False, "throttled", "wave 1 does not hold the cluster: run its step throttle first"),
         (True, "bare", "run the step throttle of wave 1 of 2 first"),
         (True, "elsewhere", "1 partition was moved by somebody else: stays-0; .*; plan again"),
     ],
@@ -334,14 +334,14 @@ def test_a_wave_that_is_held_back_is_not_started(scene: Scene, wanted: Wanted, r
     """Until an operator resumes it: the step ends with 4, and ``run``, which looks again, only says so."""
     scene.hold()
     scene.shows(scene.throttled(BEFORE))
-    claims.record_wanted(scene.warehouse, scene.step.plan, 1, wanted.to_json())
-    message = f"nothing of wave 1 of 2 is started, because {reason}: ./ballast resume lets it go on"
+    rows.record_wanted(scene.warehouse, scene.step.plan, 1, wanted.to_json())
+    message = f"nothing of wave 1 of 2 is started, because {reason}: ./ballast resume --cluster c lets it go on"
     with pytest.raises(StillMoving, match=f"^{message}$") as held_back:
         scene.step.execute()
     assert (held_back.value.exit_code, scene.calls, scene.lines) == (4, [], [])
     scene.step.execute(is_watched=True)
     assert (scene.calls, scene.lines) == ([], [message])
-    claims.record_wanted(scene.warehouse, scene.step.plan, 1, Wanted().to_json())
+    rows.record_wanted(scene.warehouse, scene.step.plan, 1, Wanted().to_json())
     scene.step.execute()
     assert scene.events() == ["held", "wanted", "wanted", "starting", "executed"]
 
@@ -416,7 +416,7 @@ def test_a_wave_keeps_what_it_is_about_to_change(scene: Scene) -> None:
     for _ in range(2):
         with pytest.raises(BallastError):
             scene.step.throttle()
-    (held,) = claims.of_last_hold(scene.warehouse, scene.step.plan, 1)
-    assert {key: one.before for key, one in entries_of(held["changes"]).items()} == {
+    held = rows.changes(scene.warehouse, scene.step.plan, 1)
+    assert {key: one.before for key, one in entries_of(held).items()} == {
         key: BEFORE.throttles.get(key) for key in scene.wave.throttles
     }

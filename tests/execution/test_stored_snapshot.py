@@ -62,7 +62,9 @@ def add_run(
     states = {1: "alive", 2: "alive", 3: "alive", 4: "fenced"}
     warehouse.append("brokers", [row("brokers", **key, broker_id=b, state=state) for b, state in states.items()])
     times = {source: captured_at or TIMES[run_id], "ids.txt": OLDER, "metrics": None}
-    sources = [row("sources", **key, source=name, captured_at=time) for name, time in times.items()]
+    sources = [
+        row("sources", **key, source=name, captured_at=time, has_state=time is not None) for name, time in times.items()
+    ]
     warehouse.append("sources", sources)
     exit_code = 0 if verdict in ("planned", "nothing_to_do") else 3
     if run_id != "r":

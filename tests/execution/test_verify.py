@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from execution import claims, run_step
+from execution import journal, run_step
 from execution.directories import Misplaced
 from execution.observed import Stored, TopicPartition
 from execution.stored_snapshot import Snapshot
 from execution.verify import Verification, verify
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LOG_DIR_RATE
+from tests.execution import rows
 from tests.execution.lab import AFTER, BEFORE, RATE, Build, Lab, bare_wave
 from tests.execution.scene import FakeAdmin
 from tests.execution.test_cli import Commands
@@ -174,16 +175,16 @@ def test_a_revoked_plan_is_approved_before_it_goes_on(lab: Lab) -> None:
 def test_a_killed_rollback_goes_on_with_its_own_command(lab: Lab, waves: list[int], by: str, options: str) -> None:
     """Its waves and its name are those of the journal; a rollback that another wave has refused does not count."""
     executed(lab)
-    claims.record_rollback(lab.warehouse, lab.plan, waves, by)
-    claims.record(lab.warehouse, lab.plan, -2, claims.HELD)
-    claims.record_rollback(lab.warehouse, lab.plan, [1], "bob")
+    rows.record_rollback(lab.warehouse, lab.plan, waves, by)
+    rows.record(lab.warehouse, lab.plan, -2, journal.HELD)
+    rows.record_rollback(lab.warehouse, lab.plan, [1], "bob")
     assert compared(lab).to_do == [f"./ballast rollback {KEY} {options}"]
 
 
 def test_a_wave_that_holds_the_cluster_has_to_be_ended(lab: Lab) -> None:
     """Even if all partitions are done: only run or the step off removes its throttles."""
     executed(lab)
-    claims.record(lab.warehouse, lab.plan, 2, claims.HELD)
+    rows.record(lab.warehouse, lab.plan, 2, journal.HELD)
     assert (last_line(compared(lab)), compared(lab).throttles_left) == (f"go on: {RUN}", {})
 
 
@@ -269,7 +270,7 @@ def test_a_new_plan_waits_for_a_wave_of_this_plan(lab: Lab) -> None:
     """It runs to its end, or is cancelled."""
     lab.start()
     result = compared(lab, {**BEFORE, ("x", 0): (1, 2)})
-    end = "let wave 1 end with ./ballast run, or cancel it with ./ballast cancel --cluster c"
+    end = "let wave 1 end with ./ballast run --run-id r --cluster c, or cancel it with ./ballast cancel --cluster c"
     assert last_line(result) == f"plan again: 1 partition is new. Before that: {end}"
 
 
@@ -282,8 +283,8 @@ def test_an_expired_plan_is_planned_again_unless_a_wave_of_it_has_ended(lab: Lab
     assert compared(lab, replicas={**ALL, **AFTER}).conclusion == "done"
     lab.process().throttle()
     assert last_line(compared(lab)) == f"go on: {RUN}"
-    for event in (claims.EXECUTED, claims.RELEASED):
-        claims.record(lab.warehouse, lab.plan, 1, event)
+    for event in (journal.EXECUTED, journal.RELEASED):
+        rows.record(lab.warehouse, lab.plan, 1, event)
     lab.kafka.throttles.clear()
     assert last_line(compared(lab)) == f"go on: {RUN}"
 
@@ -291,8 +292,8 @@ def test_an_expired_plan_is_planned_again_unless_a_wave_of_it_has_ended(lab: Lab
 def test_a_plan_that_another_run_has_overtaken_is_planned_again(lab: Lab) -> None:
     """If something of it waits: a plan that is done stays so."""
     other = replace(lab.plan, run_id="other")
-    for event in (claims.HELD, claims.STARTING, claims.RELEASED):
-        claims.record(lab.warehouse, other, 3, event)
+    for event in (journal.HELD, journal.STARTING, journal.RELEASED):
+        rows.record(lab.warehouse, other, 3, event)
     overtaken = "plan again: wave 3 of run 'other' was executed after the snapshot of the plan"
     assert last_line(compared(lab)) == overtaken
     assert compared(lab, replicas={**ALL, **AFTER}).conclusion == "done"
@@ -352,7 +353,7 @@ def test_throttles_of_the_snapshot_are_nobodys(lab: Lab) -> None:
 
 def test_throttles_are_not_compared_while_another_plan_holds_the_cluster(lab: Lab) -> None:
     """They may be of that plan."""
-    claims.record(lab.warehouse, replace(lab.plan, run_id="other"), 1, claims.HELD)
+    rows.record(lab.warehouse, replace(lab.plan, run_id="other"), 1, journal.HELD)
     lab.kafka.throttles = dict(lab.waves[0].throttles)
     result = compared(lab)
     assert (result.throttles_left, result.foreign_throttles) == ({}, [])
@@ -380,12 +381,12 @@ def test_a_wave_holds_the_cluster_at_the_time_of_a_snapshot(lab: Lab) -> None:
     """Events after the snapshot do not count: the wave has ended since."""
     executed(lab)
     for event in lab.warehouse.stored:
-        if event["event"] == claims.RELEASED and event["wave"] == 1:
+        if event["event"] == journal.RELEASED and event["wave"] == 1:
             snapshot = Snapshot("s", lab.kafka.observe(), captured_at=event["happened_at"])
             earlier = replace(snapshot, captured_at=event["happened_at"].replace(year=2020))
     assert verify(lab.warehouse, lab.plan, lab.waves, ALL, snapshot).holder is None
     assert verify(lab.warehouse, lab.plan, lab.waves, ALL, earlier).holder is None
-    held = next(row for row in lab.warehouse.stored if row["event"] == claims.THROTTLED)
+    held = next(row for row in lab.warehouse.stored if row["event"] == journal.THROTTLED)
     during = verify(lab.warehouse, lab.plan, lab.waves, ALL, replace(snapshot, captured_at=held["happened_at"]))
     assert during.holder is not None
 
@@ -406,7 +407,7 @@ def test_the_command_needs_no_approval_and_changes_nothing(commands: Commands) -
         "cluster c: run r, 2 waves, compared with the cluster now",
         "2 partitions in the plan: 1 done, 1 not started",
         "other partitions are not compared: the snapshot of the plan was deleted from table instance",
-        f"go on: {RUN}",
+        f"go on: {RUN.replace(' run ', ' run --bootstrap-server h:1 ')}",
     ]
     content = json.loads(commands.run("verify", "--bootstrap-server", "h:1", "--json").out)
     assert (content["conclusion"], content["exit_code"]) == ("go on", 4)
@@ -536,7 +537,7 @@ def test_a_wave_inside_brokers_that_goes_back_has_not_drifted(lab: Lab) -> None:
     wave = bare_wave({("i", 0): (1, 2)}, {("i", 0): (1, 2)}, inside={replica: ("/a", "/b")})
     waves = (*lab.waves, replace(wave, number=3))
     stored = Stored({replica: 5}, {}, log_dirs={replica: "/b"}, moving={replica: ("/a", 1)})
-    claims.record(lab.warehouse, lab.plan, -3, claims.HELD)
+    rows.record(lab.warehouse, lab.plan, -3, journal.HELD)
     state = replace(lab.kafka.observe(), stored=stored)
     result = verify(lab.warehouse, lab.plan, waves, {**ALL, ("i", 0): (1, 2)}, Snapshot("x", state))
     assert (counts(result), result.conclusion) == ({"done": 3, "not started": 1}, "go on")

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import pytest
 
+from execution.actions import Patience
 from execution.steps import StillMoving
 from execution.wanted import CANCEL, STOP, Wanted, describe_wanted
-from execution.watch import Patience, Stalled, Stopped, Watch
+from execution.watch import Stalled, Stopped, Watch
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from stored.verdicts import Refused
 from tests.execution.lab import AFTER, BEFORE, FIRST, MB, RATE, SIZE, Build
@@ -25,8 +26,8 @@ def test_a_wave_is_watched_to_its_end(build: Build) -> None:
     assert lab.kafka.replicas == {**BEFORE, **{partition: AFTER[partition] for partition in (("t", 0), ("t", 1))}}
     assert set(lab.clock.slept) == {2.0}
     assert lab.lines[2:] == [
-        "wave 1 of 2: 2 partitions, 2 in flight; 200.00 MB left to copy",
-        "wave 1 of 2: 2 partitions, 2 in flight; 80.00 MB left to copy, 2.00 MB/s, about 1 min more",
+        "wave 1 of 2: 2 partitions, 2 in flight; 200 MB left to copy",
+        "wave 1 of 2: 2 partitions, 2 in flight; 80.0 MB left to copy, 2.00 MB/s, about 1 min more",
     ]
     assert lab.journal() == ["held", "throttled", "starting", "executed", "copied"]
     measured = json.loads(lab.warehouse.stored[-1]["result"])
@@ -49,17 +50,17 @@ def test_the_line_names_copies_of_unknown_size(build: Build) -> None:
 
 
 def test_removed_throttles_are_set_again(build: Build) -> None:
-    """With their last values, and somebody is named; a rate that somebody has changed stays."""
+    """With the last values of the wave's own; a rate that somebody has changed stays until somebody removes it."""
     lab = build()
     lab.events += [
         (1, lambda: lab.kafka.throttles.update({LEADER: "77"})),
         (3, lambda: [lab.kafka.throttles.pop(key) for key in (LEADER, FOLLOWER, FOLLOWERS)]),
     ]
     lab.watch()
-    assert lab.values(LEADER) == [str(RATE), "77"]
+    assert lab.values(LEADER) == [str(RATE), "77", str(RATE)]
     assert lab.kafka.throttles[FOLLOWER] == str(RATE)
     (line,) = [line for line in lab.lines if line.startswith("somebody removed")]
-    assert line == f"somebody removed throttles, they are set again: brokers 1 {LEADER_RATE}=77 and 2 more"
+    assert line == f"somebody removed throttles, they are set again: brokers 1 {LEADER_RATE}={RATE} and 2 more"
 
 
 @pytest.mark.parametrize(("before", "after"), [({}, None), ({FOLLOWERS: OTHERS}, OTHERS)])
@@ -137,7 +138,7 @@ def test_a_cancelled_move_ends_the_watch(build: Build) -> None:
     lab = build(rate_bytes_per_s=MB)
     lab.events.append((5, lambda: lab.kafka.reassign({("t", 0): None})))
     lab.events.append((6, lambda: lab.kafka.reassign({("t", 0): BEFORE["t", 0]})))
-    remedy = r"\./ballast run goes on, \./ballast cancel ends the wave"
+    remedy = r"\./ballast run --run-id r --cluster c goes on, \./ballast cancel --cluster c ends the wave"
     with pytest.raises(Refused, match=rf"^neither in flight nor done: t-0: {remedy}$"):
         Watch(replace(lab.start(), command="run"), Patience(900.0)).to_the_end()
     assert lab.lines[-1] == "somebody cancelled moves: t-0"
@@ -155,7 +156,7 @@ def test_copies_that_do_not_get_on_end_the_watch(build: Build) -> None:
     assert lab.clock.seconds - lab.begun == 60.0
     head, *lines = str(stalled.value).split("\n- ")
     assert head == "wave 1 of 2: no progress for 1 min, the throttles stay: 2 partitions, 2 in flight"
-    gained = "100.00 MB left; in 1 min the copy gained 60.00 MB, its leader grew by 60.00 MB"
+    gained = "100 MB left; in 1 min the copy gained 60.0 MB, its leader grew by 60.0 MB"
     assert lines[:2] == [f"t-{number} to broker 3: {gained}" for number in (0, 1)]
     assert lines[2].startswith("broker 3: 2.06 MB/s for these copies")
     assert lab.kafka.throttles[FOLLOWER] == str(RATE)

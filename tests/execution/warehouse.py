@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from execution.observed import Throttle
 from execution.planned import Plan, load, wave_documents
@@ -126,35 +127,52 @@ def with_previous_throttles(plan: ClusterPlan, found: Mapping[Throttle, str]) ->
     return replace(plan, throttles_found=earlier, throttles=rows)
 
 
-def documents(plan: ClusterPlan) -> list[Document]:
-    """The executable documents of a plan, and its manifest."""
-    executable = [*kafka_documents(plan), *throttle_documents(plan)]
-    return [*executable, manifest(plan, executable)]
+def documents(plan: ClusterPlan, decision: Mapping[str, Any] | None = None) -> list[Document]:
+    """The executable documents of a plan, a decision that the manifest names, and the manifest."""
+    written = [*kafka_documents(plan), *throttle_documents(plan)]
+    if decision is not None:
+        written.append(Document(f"{CLUSTER}/{DECISION}", "decision", 0, json.dumps(decision)))
+    return [*written, manifest(plan, written)]
 
 
 # What commands and pages read of ``decision.json``.
 DECISION_CONTENT = {
     "title": "c: 1 B",
     "notes": [],
+    "captured_at": "2026-10-05T02:00:00+00:00",
+    "valid_until": None,
     "verdict": {"state": "green", "headline": "c: 1 B"},
+    "goals": [{"name": "racks", "is_reached": True}, {"name": "balance", "is_reached": False}],
+    "cards": [{"value": "75 → 51 %", "label": "fullest disk", "remark": ""}],
     "copying": {"waves": 0, "nights": None, "words": ""},
     "has_racks": False,
     "figures": {},
 }
 
 
-def write_plan(folder: Path, plan: ClusterPlan, *, verdict: str = "planned", attempt: int = 1) -> Warehouse:
-    """A new warehouse with the documents of a plan, a short decision, and the verdict of an attempt."""
+def write_plan(
+    folder: Path,
+    plan: ClusterPlan,
+    *,
+    verdict: str = "planned",
+    attempt: int = 1,
+    run_id: str = RUN,
+    decision: Mapping[str, Any] | None = None,
+) -> Warehouse:
+    """A warehouse with the documents of a plan, its decision or a short one, and the verdict of an attempt."""
     warehouse = Warehouse(str(folder))
-    key = {"cluster_id": CLUSTER, "run_id": RUN}
+    key = {"cluster_id": CLUSTER, "run_id": run_id}
+    written = documents(replace(plan, run_id=run_id), decision)
     rows = [
         {**key, "path": d.path, "kind": d.kind, "wave": d.wave, "content": d.content, "sha256": _sha256(d.content)}
-        for d in documents(plan)
+        for d in written
     ]
-    decision = {**key, "path": f"{CLUSTER}/{DECISION}", "kind": "decision", "wave": 0, "sha256": ""}
-    warehouse.append("documents", [*rows, {**decision, "content": json.dumps(DECISION_CONTENT)}])
+    short = {**key, "path": f"{CLUSTER}/{DECISION}", "kind": "decision", "wave": 0, "sha256": ""}
+    unnamed = [{**short, "content": json.dumps(DECISION_CONTENT)}] if decision is None else []
+    warehouse.append("documents", [*rows, *unnamed])
     until = datetime.fromtimestamp(plan.valid_until, UTC) if plan.valid_until else None
-    add_verdict(warehouse, _sha256(documents(plan)[-1].content), verdict=verdict, attempt=attempt, until=until)
+    sha256 = _sha256(written[-1].content)
+    add_verdict(warehouse, sha256, verdict=verdict, attempt=attempt, until=until, run_id=run_id)
     return warehouse
 
 
@@ -179,11 +197,12 @@ def add_verdict(
     exit_code: int = 0,
     reason: str | None = None,
     until: datetime | None = None,
+    run_id: str = RUN,
 ) -> None:
     """Store a verdict of an attempt at the run."""
     row = {
         "cluster_id": CLUSTER,
-        "run_id": RUN,
+        "run_id": run_id,
         "attempt": attempt,
         "verdict": verdict,
         "stage": None,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from setup.jars import is_ready
-from tests.kafka.cluster import running, write_tools
 from tests.kafka.lab import RACKS, TOOLS, Four, MakeLab, labs
 from tests.servers import RUNNING
+from tour.cluster import running, write_tools
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.kafka.cluster import Cluster, java_command
+from tour.cluster import Cluster, java_command
 
 _MAIN = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _STOP_SECONDS = 20  # longest time until a member has left its group

@@ -1,6 +1,7 @@
 """Executes a plan on a real cluster step by step, and measures its copies."""
 
 import io
+import re
 import subprocess
 import sys
 import time
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from execution.admin import KafkaAdmin
 from execution.approve import approve
@@ -30,9 +31,9 @@ from tests.execution.warehouse import (
     write_plan,
 )
 from tests.kafka import topics
-from tests.kafka.cluster import Cluster
-from tests.kafka.producer import producing
 from tests.kafka.topics import SECONDS
+from tour.cluster import Cluster
+from tour.producer import producing
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
 TOOLS = {"3.9": KAFKA39, "4.3": KAFKA}
@@ -54,11 +55,21 @@ class Four(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Exit code and output of a step."""
+    """Exit code and output of a command; ``left`` has the lines after the error, about what it leaves."""
 
     code: int
     out: str
     err: str
+    left: str = ""
+
+
+def ended(words: Sequence[str]) -> Ended:
+    """Run a command, as ./ballast does."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words)
+    error, *left = re.split(r"(?m)^(?=held: |the cluster is free: )", err.getvalue(), maxsplit=1)
+    return Ended(code, out.getvalue(), error, "".join(left))
 
 
 @dataclass(frozen=True)
@@ -83,17 +94,11 @@ class Lab:
 
     def step(self, name: str, wave: int = 1, *options: str, hours: str = "1e9") -> Ended:
         """Run one step, as ./ballast does."""
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main([*self.command(name, wave, hours), *options])
-        return Ended(code, out.getvalue(), err.getvalue())
+        return ended([*self.command(name, wave, hours), *options])
 
     def run(self, *options: str) -> Ended:
         """Run all waves, as ./ballast does."""
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main([*self.run_command(), *options])
-        return Ended(code, out.getvalue(), err.getvalue())
+        return ended([*self.run_command(), *options])
 
     def once_free(self, command: Callable[[], Ended]) -> Ended:
         """Run a command after a kill: a tool that the killed process started still holds the lock until it ends."""
@@ -108,18 +113,12 @@ class Lab:
 
     def back(self, *options: str) -> Ended:
         """Take waves back, as ./ballast does."""
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main([*self.run_command("rollback"), *options])
-        return Ended(code, out.getvalue(), err.getvalue())
+        return ended([*self.run_command("rollback"), *options])
 
     def steer(self, *words: str) -> Ended:
         """Show or steer the wave that holds the cluster."""
-        out, err = io.StringIO(), io.StringIO()
         where = ("--cluster", CLUSTER, "--warehouse", self.warehouse.path)
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main([*words, *where, "--bootstrap-server", self.cluster.bootstrap])
-        return Ended(code, out.getvalue(), err.getvalue())
+        return ended([*words, *where, "--bootstrap-server", self.cluster.bootstrap])
 
     def run_command(self, name: str = "run") -> list[str]:
         """The arguments of the command that executes waves, or of ``rollback``."""
@@ -235,10 +234,17 @@ def another_dir(kafka: Cluster, replica: Replica) -> tuple[str, str]:
 
 
 def planned_lab(
-    kafka: Cluster, tools: Path, folder: Path, plan: ClusterPlan, topic: str, *, approved: bool = True
+    kafka: Cluster,
+    tools: Path,
+    folder: Path,
+    plan: ClusterPlan,
+    topic: str,
+    *,
+    approved: bool = True,
+    decision: Mapping[str, Any] | None = None,
 ) -> Lab:
     """A lab whose warehouse has this plan."""
-    warehouse = write_plan(folder, plan)
+    warehouse = write_plan(folder, plan, decision=decision)
     if approved:
         stored = load_plan(warehouse)
         approve(warehouse, stored, manifest_sha256=stored.manifest_sha256, by="ann", max_hours=1e9)
@@ -260,6 +266,7 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         megabytes: int | Mapping[int, int] = 12,
         release: str = "4.3",
         approved: bool = True,
+        decision: Mapping[str, Any] | None = None,
         log_dirs: Mapping[Replica, str] | None = None,
         inside: Mapping[int, tuple[list[int], list[int]]] | None = None,
     ) -> Lab:
@@ -279,7 +286,8 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         of_inside = [moves] if moves else []
         plan = plan_of(changes, topic_ids=ids, rate=RATE, log_dirs=log_dirs, inside=of_inside)
         plan = with_previous_throttles(plan, {})
-        return planned_lab(kafka, tools[release], folder / topic, plan, topic, approved=approved)
+        where = (kafka, tools[release], folder / topic)
+        return planned_lab(*where, plan, topic, approved=approved, decision=decision)
 
     yield make
     for topic in created:

@@ -9,16 +9,16 @@ from typing import Any
 import pandas as pd
 
 from optimizer.planning.exposed import exposure_rows
-from optimizer.planning.throttle_rows import throttle_rows
+from optimizer.planning.in_memory import throttle_rows
 from optimizer.planning.wave_rows import wave_rows
 from optimizer.schedule.throttle_rate import copy_rate_bytes_per_s
 from optimizer.settings import Schedule, Settings
 from sources import kafka_admin
 from tests.kafka import topics
-from tests.kafka.cluster import Cluster
 from tests.kafka.lab import RACKS, until
 from tests.stages.test_exposed_rows import living_hosts, partition
 from tests.stages.test_throttle_rows import change
+from tour.cluster import Cluster
 
 Proposed = Mapping[str, topics.Replicas]
 # The brokers' capacities are unknown, so what is used of them does not matter.

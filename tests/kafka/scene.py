@@ -1,4 +1,4 @@
-"""The acceptance test's cluster: six brokers on three racks, skewed topics, one broker empty, one to drain."""
+"""The acceptance test's cluster, which is that of the tour: what an operator collects from it, and its state."""
 
 import os
 from collections.abc import Mapping
@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from sources import kafka_admin
-from tests.kafka import topics
-from tests.kafka.cluster import Cluster
-
-RACKS = {1: "a", 2: "b", 4: "c", 5: "a", 7: "b", 9: "c"}
-EMPTY, DRAIN = 9, 5
+from tour.cluster import Cluster
+from tour.topics import DRAIN as DRAIN
+from tour.topics import EMPTY as EMPTY
+from tour.topics import RACKS as RACKS
+from tour.topics import TOPICS
+from tour.topics import fill_all as fill_all
 
 TOOLS = {
     "topics.txt": ("org.apache.kafka.tools.TopicCommand", "--describe"),
@@ -23,40 +24,21 @@ TOOLS = {
 }
 
 
-@dataclass(frozen=True)
-class Topic:
-    """A topic: replicas and megabytes of each of its partitions."""
-
-    replicas: tuple[tuple[int, ...], ...]
-    megabytes: tuple[int, ...]
-
-
-# Broker 1 has most load, racks a and c have a broker with more than its share, broker 9 is empty.
-TOPICS = {
-    "orders.placed-v1": Topic(((1, 2, 4), (1, 7, 4), (2, 4, 1), (4, 1, 7), (5, 2, 4), (7, 4, 5)), (6, 5, 1, 3, 2, 4)),
-    "payments_settled": Topic(((4, 5, 2), (2, 1, 4), (7, 5, 4), (1, 7, 4)), (2, 4, 1, 3)),
-    "clicks.raw": Topic(((1, 2), (1, 4), (1, 7), (2, 5), (4, 7), (5, 4)), (5, 3, 4, 1, 2, 3)),
-    "scratch": Topic(((5,), (1,), (2,)), (1, 2, 1)),
-    "audit-empty": Topic(((5, 2, 4), (1, 7, 4)), (0, 0)),
-}
-
-
-def fill(cluster: Cluster) -> None:
-    """Create the topics with their replicas, and fill every partition with its megabytes."""
-    topics.create(cluster, {name: dict(enumerate(topic.replicas)) for name, topic in TOPICS.items()})
-    for name, topic in TOPICS.items():
-        topics.fill(cluster, name, dict(enumerate(topic.megabytes)))
-
-
 def capture(cluster: Cluster, folder: Path) -> None:
     """Write the files that an operator collects: outputs of Kafka's tools, capacities and metrics."""
     folder.mkdir(parents=True)
     for name, (main_class, *arguments) in TOOLS.items():
         (folder / name).write_text(cluster.tool(main_class, *arguments))
+    capacities(folder)
+    metrics(folder)
+
+
+def capacities(folder: Path) -> None:
+    """Write a file with the capacity of every broker."""
+    folder.mkdir(parents=True, exist_ok=True)
     disk = os.statvfs(folder)
     rows = "".join(f"{broker},{disk.f_blocks * disk.f_frsize}\n" for broker in RACKS)
     (folder / "capacity.csv").write_text("broker_id,disk_bytes\n" + rows)
-    metrics(folder)
 
 
 def metrics(folder: Path) -> None:

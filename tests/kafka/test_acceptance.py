@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from setup.paths import HOME
 from sources import kafka_admin
 from stored.tables import Warehouse
 from tests.kafka import scene
-from tests.kafka.cluster import Cluster, running
+from tour.cluster import Cluster, running
 
 pytestmark = pytest.mark.kafka
 
@@ -29,6 +30,7 @@ REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
 PIPELINE_SECONDS = 1800
 MOVE_SECONDS = 300
+DAY_SECONDS = 24 * 3600
 # A copy may differ in size from its source, because the source's last segment is not yet rolled or cleaned: 1 %.
 TOLERANCE = 0.01
 CONFIG = """\
@@ -77,7 +79,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     clock = Clock()
     with running(home / "kafka", scene.RACKS) as cluster:
         clock.lap("cluster start")
-        scene.fill(cluster)
+        scene.fill_all(cluster)
         clock.lap("fill")
         yield _run_story(cluster, home, clock)
 
@@ -98,6 +100,9 @@ class Clock:
 def _run_story(cluster: Cluster, home: Path, clock: Clock) -> Story:
     scene.capture(cluster, home / "captured")
     scene.metrics(home / "metrics")
+    scene.capacities(home / "metrics")
+    for file in (home / "metrics").iterdir():
+        os.utime(file, (file.stat().st_mtime - 2 * DAY_SECONDS,) * 2)
     before = scene.observe(cluster)
     clock.lap("capture")
     _plan(cluster, home)
@@ -190,6 +195,18 @@ def test_live_cluster_and_tool_outputs_give_the_same_instance(story: Story, tabl
     assert tools == live
     assert all(row.get("elr") is None for row in rows["live"])
     assert len(live) == {"instance": len(story.before.replicas), "instance_brokers": len(scene.RACKS)}[table]
+
+
+def test_old_capacities_age_no_plan_of_a_live_cluster(story: Story) -> None:
+    """Its age is that of the state. The old file is named, and the manifest has Kafka's own id of the cluster."""
+    manifest = json.loads((story.files / "manifest.json").read_text())
+    age = datetime.now(tz=UTC) - datetime.fromisoformat(manifest["captured_at"])
+    assert age.total_seconds() < DAY_SECONDS / 2
+    decision = json.loads((story.files / "decision.json").read_text())
+    assert "capacity.csv:" in [note["subject"] for note in decision["notes"]]
+    ids = {row["kafka_cluster_id"] for row in _rows(story, "sources") if row["source"].startswith("kafka://")}
+    assert ids == {manifest["kafka_cluster_id"]}
+    assert None not in ids
 
 
 def test_the_plan_drains_and_fills(story: Story) -> None:

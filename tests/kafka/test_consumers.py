@@ -19,9 +19,9 @@ from sources import kafka_admin
 from sources.live_consumers import consumer_groups
 from sources.record import Record
 from tests.kafka import topics
-from tests.kafka.cluster import Cluster, running
 from tests.kafka.consumers import classic, consuming, generation, kip_848
 from tests.kafka.lab import RACKS, until
+from tour.cluster import Cluster, running
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 

@@ -17,9 +17,9 @@ from optimizer.kafka.throttle import LOG_DIR_RATE
 from setup.jars import KAFKA, is_ready
 from tests.emit.inside import only_inside
 from tests.kafka import topics
-from tests.kafka.cluster import Cluster, running, write_tools
 from tests.kafka.lab import TOOLS, until
 from tests.kafka.test_throttle_scripts import Lab
+from tour.cluster import Cluster, running, write_tools
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 

@@ -18,9 +18,9 @@ from execution.observed import Observed
 from optimizer.domain import FindingCode
 from optimizer.settings import Schedule
 from tests.kafka import topics
-from tests.kafka.cluster import Cluster
 from tests.kafka.lab import RACKS, Four
 from tests.kafka.planned_wave import PlannedWave, planned_wave
+from tour.cluster import Cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 

@@ -11,6 +11,8 @@ import pytest
 from execution.admin import KafkaAdmin
 from execution.throttles import Setting
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from tests.execution.rows import record_of_run
+from tests.execution.warehouse import load_plan
 from tests.kafka import topics
 from tests.kafka.lab import RATE, Lab, MakeLab, until, written
 
@@ -61,7 +63,12 @@ def test_one_process_executes_at_a_time(make_lab: MakeLab) -> None:
         assert (second.code, "another process of this host executes waves of cluster 'c'" in second.err) == (4, True)
         process.kill()
     rows = lab.warehouse.rows("executions")
-    elsewhere = {**max(rows, key=lambda row: int(row["number"])), "wave": 0, "event": "running", "result": "elsewhere"}
+    elsewhere = {
+        **max(rows, key=lambda row: int(row["number"])),
+        "wave": 0,
+        "event": "running",
+        "result": '{"host": "elsewhere"}',
+    }
     lab.warehouse.append(
         "executions", [{**elsewhere, "number": len(rows) + 1, "holder": "ann on elsewhere, process 7"}]
     )
@@ -69,8 +76,7 @@ def test_one_process_executes_at_a_time(make_lab: MakeLab) -> None:
     assert (refused.code, "ann on elsewhere, process 7 executes waves" in refused.err) == (4, True)
     with lab.running("--take-over") as process:
         until(lambda: lab.events()[-1] != "running")
-        numbers = [int(row["number"]) for row in lab.warehouse.rows("executions")]
-        lab.warehouse.append("executions", [{**elsewhere, "number": max(numbers) + 1}])
+        record_of_run(lab.warehouse, load_plan(lab.warehouse), "running", "elsewhere")
         out, err = process.communicate(timeout=topics.SECONDS)
     assert (process.returncode, "has taken over cluster 'c': this process changes nothing any more" in err) == (
         4,

@@ -17,8 +17,8 @@ from optimizer.planning.policy.all_rules import instance_of
 from tests.asking import small_run
 from tests.execution.warehouse import plan_of, with_previous_throttles
 from tests.kafka import topics
-from tests.kafka.cluster import Cluster, running
 from tests.kafka.lab import RACKS, TOOLS, Four, planned_lab, until, written
+from tour.cluster import Cluster, running
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 

@@ -17,8 +17,8 @@ from sources import kafka_admin
 from sources.record import Record
 from tests.emit.throttled import CAREFUL, EARLIER, over, throttled_plan
 from tests.kafka import topics
-from tests.kafka.cluster import Cluster
 from tests.kafka.lab import CONFIGS, RACKS, REASSIGN, TOOLS, TOPICS, Four, until
+from tour.cluster import Cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
 

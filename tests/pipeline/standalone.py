@@ -9,7 +9,7 @@ from pathlib import Path
 
 from setup.java import spark_java
 from setup.paths import HOME, spark_home
-from tests.ports import free_ports
+from tour.ports import free_ports
 
 START_SECONDS = 120
 

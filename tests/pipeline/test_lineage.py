@@ -1,6 +1,7 @@
 """A stage that runs alone continues only from tables of the same versions and the same settings."""
 
 import io
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,10 @@ from optimizer.declared import DECLARED, NAMES, can_read
 from optimizer.errors import ConfigError, StageError
 from optimizer.meter import Meter
 from optimizer.settings import Settings
+from optimizer.stages import lineage
 from optimizer.stages.runner import run_stage, run_stages
 from optimizer.stages.stage import Frames, Refusals, Run, Stage
-from optimizer.store import Store
+from optimizer.store import RunRecord, Store
 from schemas.spark import schema_of
 from schemas.table import column
 
@@ -272,3 +274,20 @@ def test_a_table_of_another_type_stops_a_run_before_any_work(
         run_stages([SOLVE, PLAN], run, Meter(spark, io.StringIO()))
     assert not store_of(run).exists("findings")
     assert store_of(run).current_rows("verdicts", "r") == []
+
+
+def test_a_knob_that_is_left_out_at_its_default_has_changed_too() -> None:
+    """``start_at`` is in the stored settings only if it is set."""
+    with_width, without = ({"clusters": [], "policy": policy} for policy in ({"start_at": 0.15}, {}))
+    for before, now in ((with_width, without), (without, with_width)):
+        record = RunRecord(
+            run_id="r",
+            stage="solve",
+            code_version="v",
+            config_hash="h",
+            config_json=json.dumps(before),
+            reads={},
+            writes={},
+            fingerprints={},
+        )
+        assert [*lineage._changed_settings(record, now)] == ["policy.start_at"]

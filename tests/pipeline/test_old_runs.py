@@ -4,7 +4,7 @@ import io
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import schemas
+from execution.tidy import Limits, tidy
 from optimizer.errors import (
     AlreadyApproved,
     BallastError,
     ConfigError,
     InputError,
     QualityGateFailed,
+    Removed,
     RowsChanged,
     Unreadable,
 )
@@ -28,6 +30,7 @@ from optimizer.stages.stage import Frames, Run, Stage
 from optimizer.store import Store
 from schemas.spark import schema_of
 from schemas.verdicts import PLANNED
+from stored.tables import Warehouse
 from tests.pipeline.aged import age
 from tests.pipeline.test_lineage import EMIT, PLAN, SOLVE, WAVE, run_of, store_of, with_two_findings, with_wave
 
@@ -258,6 +261,25 @@ def test_a_plan_that_is_approved_meanwhile_stays(planned: Run) -> None:
     with pytest.raises(AlreadyApproved, match="ann has approved the plan of run 'r'"):
         attempt(planned, replace(PLAN, build=approved_meanwhile))
     assert state(planned) == before
+
+
+def test_a_removed_run_is_not_planned_again(planned: Run) -> None:
+    """Whatever stage it starts with; its history stays. The runs next to it go on, and store nothing again."""
+    storage = planned.settings.storage
+    warehouse, later = Warehouse(storage.warehouse), replace(planned, run_id="later")
+    newer = ("later", "n1", "n2")
+    warehouse.append("verdicts", [{**VERDICT, "run_id": run_id, "manifest_sha256": None} for run_id in newer])
+    before, in_a_year = state(later), datetime.now(tz=UTC) + timedelta(days=365)
+    limits = Limits(keep_days=8, history_days=400, now=in_a_year)
+    tidy(storage, limits, dry_run=False, say=lambda line: None)
+    removed = state(planned)
+    assert [len(removed[name]) for name in TABLES] == [0, 1, 0, 1, 1]
+    for stage in (SOLVE, PLAN_OF_ONE_WAVE):
+        with pytest.raises(Removed, match=r"run 'r' was removed by tidy: .* give another --run-id"):
+            attempt(planned, stage)
+    assert state(planned) == removed
+    attempt(later, replace(SOLVE, build=of_run("later", SOLVE)))
+    assert {**state(later), "verdicts": before["verdicts"]} == before
 
 
 def test_a_stage_behind_one_that_failed_says_what_to_run(spark: SparkSession, tmp_path: Path) -> None:

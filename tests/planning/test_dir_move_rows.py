@@ -30,10 +30,11 @@ def planned(
     host: dict[str, Any] | None = None,
     changes: dict[int, dict[str, Any]] | None = None,
     other: dict[str, Any] | None = None,
+    start_at: float = 0.0,
 ) -> dict[str, list[dict[str, Any]]]:
     """Broker 0 has partitions of t, of these MB, all in /a, and nothing in /b; broker 1 is empty."""
     cluster = ClusterInput(id="c", input="/unused", only=only)
-    policy = replace(WIDE, balance_dirs=not only)
+    policy = replace(WIDE, balance_dirs=not only, start_at=start_at, out_band=0.1 if start_at else 9.0)
     settings = Settings(clusters=(cluster,), policy=policy, schedule=schedule or Schedule(throttle_mb_per_s=1))
     dirs = dirs or [log_dir("/a", sum(sizes)), log_dir("/b", 0)]
     brokers = [
@@ -78,6 +79,21 @@ def test_replicas_move_until_each_directory_is_in_its_band() -> None:
     assert [figure(tables, name) for name in figures] == [
         (None, 60 * MB), (None, 54 * MB), (2, 0), (None, 0), (None, 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sizes", "start_at", "moves"),
+    [([10] * 12, 0.0, True), ([10] * 12, 0.9, True), ([10] * 12, 1.5, False), ([16] * 12, 1.5, True)],
+    ids=["every night", "outside the start width", "inside it", "over its limit"],
+)
+def test_directories_of_a_cluster_that_waits_start_for_themselves(
+    sizes: list[int], start_at: float, moves: bool
+) -> None:
+    """/a has twice the mean of both directories. What starts is planned to ``dir_band``."""
+    tables = planned(sizes, start_at=start_at)
+    assert (FindingCode.WAITS_TO_START in {row["code"] for row in tables["findings"]}) == bool(start_at)
+    assert bool(moved(tables)) == moves
+    assert moved(tables) in ([], moved(planned(sizes)))
 
 
 def test_the_wave_inside_brokers_has_its_time_and_its_rate() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.kafka.assignors import Member
-from optimizer.planning.member_loads import evenness, largest_first, least_of_busiest
+from optimizer.planning.consumer_rows import evenness, largest_first, least_of_busiest
 
 SIZES = st.lists(st.integers(0, 20), min_size=1, max_size=7).map(lambda sizes: sorted(sizes, reverse=True))
 

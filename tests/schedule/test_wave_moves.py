@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from optimizer.domain import Ints
+from optimizer.schedule.balanced_waves import improve
 from optimizer.schedule.wave_bound import ends_of
-from optimizer.schedule.wave_moves import improve
 from optimizer.schedule.wave_state import FilledWaves, WaveLimits
 from tests.schedule.test_waves import Row, changes_from_rows
 

@@ -52,4 +52,5 @@ def test_it_holds_the_packages_and_nothing_else(home: Path, tmp_path: Path) -> N
             "optimizer/inner/a.py",
             "schemas/inner/a.py",
             "sources/inner/a.py",
+            "stored/inner/a.py",
         ]

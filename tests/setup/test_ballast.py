@@ -23,7 +23,7 @@ def test_help_lists_the_commands(tmp_path: Path) -> None:
     """--help names each command and the exit codes; the program is called ballast."""
     result = ballast(tmp_path, "--help")
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.startswith("usage: ballast [-h] COMMAND ...\n")
+    assert result.stdout.startswith("usage: ballast [-h] [--version] COMMAND ...\n")
     assert [name for name in COMMANDS if f"\n    {name:8}  {COMMANDS[name]}\n" not in result.stdout] == []
     assert "exit codes: 0 done, 1 failed, 2 usage or configuration error" in result.stdout
 
@@ -59,7 +59,7 @@ def test_a_job_is_refused_with_the_call_of_spark_submit(tmp_path: Path) -> None:
 def test_a_reader_may_stop_early(tmp_path: Path) -> None:
     """A command ends without an error if its reader ends first, for example head."""
     script = (
-        "from execution import cli, runs; runs.table = lambda *_: ('x' * 1000 for _ in range(1000)); "
+        "from execution import cli; cli.runs_table = lambda *_: ('x' * 1000 for _ in range(1000)); "
         "raise SystemExit(cli.main(['show']))"
     )
     command = f"{shlex.quote(sys.executable)} -P -c {shlex.quote(script)} | head -1 | wc -c; echo ${{PIPESTATUS[0]}}"

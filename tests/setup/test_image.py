@@ -20,7 +20,7 @@ def test_only_what_a_run_needs_is_sent() -> None:
     sent = set(image.context())
     assert {"ballast", "spark-submit.sh", "setup/requirements.lock", "conf/default.toml", "execution/cli.py"} <= sent
     folders = {name.partition("/")[0] for name in sent}
-    packages = {"asking", "conf", "execution", "jobs", "optimizer", "schemas", "setup", "sources", "stored"}
+    packages = {"asking", "conf", "execution", "jobs", "optimizer", "schemas", "setup", "sources", "stored", "tour"}
     assert folders == {*packages, "LICENSE", "ballast", "spark-submit.sh"}
     assert not [name for name in sent if "__pycache__" in name]
 

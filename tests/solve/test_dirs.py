@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from optimizer.domain import Ints
 from optimizer.solve.dirs.dir_bands import NO_MOVE, DirBands, dir_bands, moved_loads
-from optimizer.solve.dirs.few_bytes import few_bytes
-from optimizer.solve.dirs.inside import moves_inside
+from optimizer.solve.dirs.inside import few_bytes, moves_inside
 
 Case = tuple[DirBands, Ints, Ints, Ints]
 

@@ -31,6 +31,6 @@ def test_a_band_is_missed_as_reported() -> None:
     assert band.remedy == limited.remedy == "execute this plan and run again, or raise the limit"
     assert limited.subject == "max_moves = 0"
     assert limited.detail == (
-        "the whole plan would copy 500.00 kB in 1 move; the 1 least important change is left out: 1 load outside a "
+        "the whole plan would copy 500 kB in 1 move; the 1 least important change is left out: 1 load outside a "
         "band that the whole plan meets"
     )

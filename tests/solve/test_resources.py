@@ -66,4 +66,4 @@ def test_a_finding_names_a_fourth_resource_in_its_unit(monkeypatch: pytest.Monke
     (detail,) = placed[placed["broker_id"] == 0]["detail"]
     above = human_rate(40_000 - 1.1 * 60_000 / 7)
     assert detail.startswith(f"bytes out: {human_rate(40_000)}, {above} above the band, which ends at ")
-    assert human_rate(40_000) == "40.00 kB/s"
+    assert human_rate(40_000) == "40.0 kB/s"

@@ -65,7 +65,7 @@ def test_cruise_control_refuses(text: str, reason: str) -> None:
 JBOD = {"/a": "4000000000000", "/b": "500000"}
 IN_ANOTHER_UNIT = [
     # A file, how it writes its numbers, and what is doubtful of them.
-    (entry("1", DISK="4000000000000"), "DISK 4000000000000 MB", "4194.30 PB: the value is probably in bytes (4.00 TB)"),
+    (entry("1", DISK="4000000000000"), "DISK 4000000000000 MB", "4,190 PB: the value is probably in bytes (4.00 TB)"),
     (
         entry("1", DISK=3.9e9),
         "DISK 3900000000.0 MB",
@@ -75,7 +75,7 @@ IN_ANOTHER_UNIT = [
     (
         entry("1", NW_IN="125000000"),
         "NW_IN 125000000 KB/s",
-        "128.00 GB/s: the value is probably in bytes (125.00 MB/s)",
+        "128 GB/s: the value is probably in bytes (125 MB/s)",
     ),
     (entry("1", NW_OUT="1250000"), "NW_OUT 1250000 KB/s", None),
     (entry("1", DISK="9" * 25), f"DISK {'9' * 25} MB", "PB"),

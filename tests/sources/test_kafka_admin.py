@@ -1,11 +1,14 @@
 """A live cluster, with a fake client: the records of its answers, and that no secret is shown."""
 
 import logging
+import socket
+import types
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.admin import ListGroupsResponse
 
 from optimizer.errors import InputError
@@ -266,3 +269,25 @@ def test_an_error_of_the_client_is_one_line_without_secrets(
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("transport", [KafkaTCPTransport, KafkaSSLTransport])
+def test_what_a_broker_says_as_it_hangs_up_is_read(transport: Any) -> None:
+    """Its refusal of a password arrives together with the end of the connection."""
+    here, broker = socket.socketpair()
+    with here, broker:
+        here.setblocking(False)
+        broker.sendall(b"refused")
+        broker.shutdown(socket.SHUT_WR)
+        connection = types.SimpleNamespace(_sock=here)
+        assert transport._sock_recv(connection) == (b"refused", None)
+        data, end = transport._sock_recv(connection)
+        assert (data, str(end)) == (b"", "KafkaConnectionError: socket disconnected")
+
+
+def test_a_missing_right_is_not_taken_for_a_wrong_address() -> None:
+    """The message leads to the table of rights."""
+    from kafka.errors import ClusterAuthorizationFailedError
+
+    message = kafka_admin.one_line(ClusterAuthorizationFailedError("no"), {"bootstrap_servers": "h:1"})
+    assert message.endswith("check the rights of the user (docs/rights.md)")

@@ -182,7 +182,7 @@ _TOPIC = {"partitions": 6, "replication_factor": 2, "is_internal": False, "confi
 # The other topic is of before Kafka 2.8: it has no id.
 TOPICS: Rows = [{**_TOPIC, "topic": "orders.v1", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ"}]
 SOURCES: Rows = [
-    {"source": name, "captured_at": at, "records": records}
+    {"source": name, "captured_at": at, "records": records, "has_state": at is not None, "kafka_cluster_id": None}
     for name, at, records in (
         ("describe.txt", datetime(2026, 10, 5, 2, tzinfo=UTC), 6),
         ("metrics.csv", None, 12),

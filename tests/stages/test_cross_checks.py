@@ -433,7 +433,7 @@ CASES = {
             *capacity_json.parse('{"brokerCapacities":[{"brokerId":"-1","capacity":{"DISK":"4000000000000"}}]}'),
         ],
         ("capacity_in_range!", "quarantined_share!"),
-        "capacity of broker -1: DISK 4000000000000 MB would be 4194.30 PB: the value is probably in bytes (4.00 TB)",
+        "capacity of broker -1: DISK 4000000000000 MB would be 4,190 PB: the value is probably in bytes (4.00 TB)",
     ),
     "capacities-too-small": Case(
         [*without(healthy(), "capacity"), *capacity_csv.parse("broker_id,disk_bytes\n-1,8\n")],
@@ -487,10 +487,10 @@ CASES |= {
     name: Case(
         healthy(),
         ("hours_after_metrics",),
-        "the time between the newest metric sample and the other sources is longer than [metrics] window_hours",
+        f"the metrics are 30 days {age} than the other sources, and the plan still uses them",
         {"hours_after_metrics": "contradicts"},
     )
-    for name in DAYS
+    for name, age in {"metrics-of-last-month": "older", "metrics-of-next-month": "newer"}.items()
 }
 CASES["metrics-of-this-week"] = Case(healthy(), ())
 

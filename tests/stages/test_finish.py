@@ -40,7 +40,7 @@ def found_in(
 
 
 NOT_FREE = {
-    "in_flight": "wait until that is done; plan again to include it",
+    "in_flight": "no wave starts before that is done; to include the partition, plan again then",
     "move_cannot_end": (
         "start that broker, or cancel the reassignment (kafka-reassign-partitions.sh --cancel); then plan again"
     ),

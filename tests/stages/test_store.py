@@ -12,7 +12,8 @@ import schemas
 from optimizer import delta_errors
 from optimizer.declared import WRITERS
 from optimizer.errors import BallastError, StageError
-from optimizer.store import BEGIN, RunRecord, Store
+from optimizer.store import RunRecord, Store
+from schemas.runs import BEGIN
 from schemas.spark import schema_of
 
 BROKER = {
@@ -161,10 +162,12 @@ def test_what_stages_wrote_is_removed(spark: SparkSession, store: Store) -> None
     [
         ("[DELTA_PROTOCOL_CHANGED] ProtocolChangedException: The protocol version", 3),
         ("[DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION] Cannot create table", 3),
+        ("[DELTA_CONCURRENT_APPEND] ConcurrentAppendException: Files were added by a concurrent update", 3),
+        ("[DELTA_CONCURRENT_DELETE_READ] This transaction attempted to read files that were deleted", 3),
         ("[DELTA_TABLE_NOT_FOUND] Delta table doesn't exist", 1),
     ],
 )
-def test_a_table_that_two_runs_create_at_once_is_tried_again(error: str, tries: int) -> None:
+def test_a_table_that_two_processes_change_at_once_is_tried_again(error: str, tries: int) -> None:
     """What Delta answers then passes; after some tries, or for anything else, it is the error."""
     tried: list[str] = []
 

@@ -10,7 +10,7 @@ from optimizer.domain import WHOLE_PLAN
 from optimizer.kafka.size_limits import CONFIG_VALUE_CHARACTERS
 from optimizer.kafka.throttle import config_entries, tool_throttles
 from optimizer.planning.compared_lists import TIMES
-from optimizer.planning.throttle_rows import throttle_rows
+from optimizer.planning.in_memory import throttle_rows
 from optimizer.planning.wave_rows import schedule_cluster
 from optimizer.settings import Emit, Schedule, Settings
 from tests.stages import small_plan

@@ -18,7 +18,7 @@ STAYS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"cause": Cause.NOT_FREE, "facts": {"fixed_cause": Cause.IN_FLIGHT}},
         "broker 101 (draining) keeps audit.login-events-3: it is being reassigned",
-        "wait until that is done; plan again to include it",
+        "no wave starts before that is done; to include the partition, plan again then",
     ),
     (
         {"cause": Cause.NOT_FREE, "facts": {"fixed_cause": Cause.MOVE_CANNOT_END}},
@@ -94,19 +94,19 @@ GB = 10**9
 BANDS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"amount": 90 * GB, "limit": 80 * GB, "cause": Cause.STEPS_TOO_LARGE},
-        "/a holds 90.00 GB after the plan, 10.00 GB above its band, which ends at 80.00 GB; each replica that could "
+        "/a holds 90.0 GB after the plan, 10.0 GB above its band, which ends at 80.0 GB; each replica that could "
         "move would bring a directory outside its band on the other side",
         "raise [policy] dir_band, or execute the plan and run again",
     ),
     (
         {"amount": 10 * GB, "limit": 15 * GB, "cause": Cause.NO_DIRECTORY_ROOM},
-        "/a holds 10.00 GB after the plan, 5.00 GB below its band, which begins at 15.00 GB; no directory of the "
+        "/a holds 10.0 GB after the plan, 5.00 GB below its band, which begins at 15.0 GB; no directory of the "
         "broker has room for a replica that could move",
         "free space in the directories of this broker, lower [policy] disk_headroom, or add disk",
     ),
     (
         {"amount": 90 * GB, "limit": 80 * GB},
-        "/a holds 90.00 GB after the plan, 10.00 GB above its band, which ends at 80.00 GB",
+        "/a holds 90.0 GB after the plan, 10.0 GB above its band, which ends at 80.0 GB",
         "raise [policy] dir_band, or execute the plan and run again",
     ),
 ]

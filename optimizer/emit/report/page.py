@@ -1,12 +1,15 @@
 """The report: one HTML page that is complete without other files, scripts and network."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from optimizer.emit.broker_lines import (
     MOST_DRAWN,
     BrokerLine,
     broker_lines,
+    fullest_disks,
     has_capacities,
     most_loaded,
     rack_lines,
@@ -16,13 +19,12 @@ from optimizer.emit.decision import Decision
 from optimizer.emit.directory_lines import fullest_directories
 from optimizer.emit.figure_table import BALANCE, COST
 from optimizer.emit.findings import count_findings, first_lines, fixed_or_noted, open_findings
-from optimizer.emit.goals import origin
+from optimizer.emit.goals import origin, validity
 from optimizer.emit.inside_sentences import directories_in_words, moves_in_words
 from optimizer.emit.pages import render, text_of
 from optimizer.emit.proofs import LEAVES_NO_MORE, proof
 from optimizer.emit.rack_sentences import near_leaders
 from optimizer.emit.report import movement
-from optimizer.emit.report.other_plans import other_plans
 from optimizer.emit.report.readers import readers
 from optimizer.emit.rows import CurveRow
 from optimizer.emit.shown_figures import (
@@ -35,6 +37,80 @@ from optimizer.emit.shown_figures import (
     loss_note,
 )
 from optimizer.emit.summary import execution
+from optimizer.units import SECONDS_PER_HOUR, human_bytes, human_count, human_hours, human_percent, human_ratio
+
+THIS_PLAN = "this plan"
+
+
+COLUMNS: Sequence[tuple[str, str, Callable[[float], str]]] = (
+    ("moved_bytes", "bytes copied", human_bytes),
+    ("replicas_moved", "replicas copied", human_count),
+    ("waves", "waves", human_count),
+    ("most_hours", "time", human_hours),
+    ("fullest_disk_percent", "fullest disk", human_percent),
+    ("disk_max_over_mean", "fullest disk, over the mean", human_ratio),
+    ("brokers_outside_bands", "brokers outside the bands of this plan", human_count),
+    ("rack_violations", "break the rack rule", human_count),
+    ("replicas_on_leaving_brokers", "on brokers to empty", human_count),
+    ("stopped_by_worst_rack", "stopped by the worst rack", human_count),
+)
+_ABOUT = {
+    "bands x 2": "all bands twice as wide",
+    "only urgent": "no balance: only dead brokers and those to empty, racks, pins and replication factors",
+    "half the bytes": "the most important half of the bytes",
+    "no limit": "without the limits on bytes and replicas",
+}
+Values = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class OtherPlan:
+    """One row: the names of equal plans, what they differ in, and the cells of the columns."""
+
+    name: str
+    about: str
+    cells: Sequence[str]
+
+
+def other_plans(plan: ClusterPlan) -> tuple[list[str], list[OtherPlan]]:
+    """Headings of the columns, and a row for this plan and for each alternative; no rows without alternatives."""
+    values: dict[str, dict[str, float | None]] = defaultdict(dict)
+    about: dict[str, str] = {}
+    for row in sorted(plan.alternatives, key=lambda row: row.position):
+        values[row.alternative][row.figure] = row.value
+        about[row.alternative] = _ABOUT.get(row.alternative, row.knobs)
+    if not values:
+        return [], []
+    least, most = (seconds / SECONDS_PER_HOUR for seconds in plan.copying_seconds)
+    own = {name: row.after for name, row in plan.figures.items()}
+    own |= {"fullest_disk_percent": fullest_disks(plan).get("after"), "least_hours": least, "most_hours": most}
+    rows = {THIS_PLAN: own, **values}
+    columns = list(_known(rows))
+    names: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, figures in rows.items():
+        names[tuple(_text(figures, figure, show) for figure, _, show in columns)].append(name)
+    others = [
+        OtherPlan(" = ".join(same), "; ".join(about[name] for name in same if name in about), cells)
+        for cells, same in names.items()
+    ]
+    return [label for _, label, _ in columns], others
+
+
+def _known(rows: Mapping[str, Values]) -> Iterator[tuple[str, str, Callable[[float], str]]]:
+    """Columns with a value in some row; disks over the mean only where percents are unknown."""
+    has_percent = any(figures.get("fullest_disk_percent") is not None for figures in rows.values())
+    for column in COLUMNS:
+        is_known = any(figures.get(column[0]) is not None for figures in rows.values())
+        if is_known and not (column[0] == "disk_max_over_mean" and has_percent):
+            yield column
+
+
+def _text(figures: Values, name: str, show: Callable[[float], str]) -> str:
+    """A cell; times are intervals."""
+    value = figures.get(name)
+    ends = [value if name != "most_hours" else figures.get("least_hours"), value]
+    return "-" if value is None else " to ".join(dict.fromkeys(show(end) for end in ends if end is not None))
+
 
 Variables = Mapping[str, Any]
 _MOST_FINDINGS = 50  # lines of findings in the page; the tables have all
@@ -119,6 +195,7 @@ def report(plan: ClusterPlan, decision: Decision, written: Sequence[Document], *
         plan=plan,
         decision=decision,
         manifest_sha256=manifest_sha256,
+        validity=validity(plan),
         links=[(name, text) for name, text in _LINKS.items() if name in names],
         **_of_brokers(plan, broker_lines(plan)),
         **_of_movement(plan),
@@ -135,9 +212,7 @@ def report(plan: ClusterPlan, decision: Decision, written: Sequence[Document], *
 def _of_brokers(plan: ClusterPlan, brokers: Sequence[BrokerLine]) -> Variables:
     """Brokers and waves; and the other plans, which are compared by the fullest disk."""
     in_percent, are_many = has_capacities(plan), len(brokers) > MOST_DRAWN
-    shown = [line.after for line in brokers if line.has_percent]
-    fullest = max(shown, default=0.0) if in_percent else None
-    other_columns, others = other_plans(plan, fullest)
+    other_columns, others = other_plans(plan)
     return {
         "brokers": brokers,
         "racks_drawn": list(rack_lines(brokers)) if are_many else [],

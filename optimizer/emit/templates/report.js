@@ -7,6 +7,7 @@
     document.querySelector(".approve pre").hidden = true;
     late.className = "late"; late.textContent = " (this time has passed)"; time.after(late);
   }
+  window.addEventListener("beforeprint", function () { document.querySelectorAll("details:not(.folded)").forEach(function (part) { part.open = true; }); });
   document.querySelectorAll("table.sorted").forEach(function (table) {
     var body = table.tBodies[0], rows = Array.from(body.rows), heads = table.tHead.rows[table.tHead.rows.length - 1].cells, texts, timer;
     if (rows.length > 20) {

@@ -11,6 +11,7 @@ from optimizer.settings import Policy
 from optimizer.solve.findings.finding import Finding, partition_name
 from optimizer.solve.findings.pin_findings import pin_room
 from optimizer.solve.rules.bands import (
+    Demand,
     broker_loads,
     demand_of,
     disk_limit,
@@ -135,6 +136,28 @@ def _why_below(facts: _Facts, b: int, d: int) -> Why:
     if len(come) and facts.weights[come, d].min() > room:
         return Cause.STEPS_TOO_LARGE, facts.one_partition(come[np.argmin(facts.weights[come, d])], d)
     return UNKNOWN
+
+
+def start_finding(brokers: Brokers, bands: Bands, demand: Demand, loads: Floats) -> Finding:
+    """A cluster waits until a load is outside these bands: the load that is nearest to the end of its band, if any.
+
+    Amount and limit: load and end of the band, as shares above (positive) or below the mean.
+    """
+    mean = reachable_means(brokers, demand, loads)
+    ends = np.where(loads > mean, bands.upper, bands.lower)
+    counts = (mean > 0) & ~is_outside(loads, bands) & (ends != mean)
+    if not counts.any():
+        return Finding(FindingCode.WAITS_TO_START, "both")
+    nearness = np.divide(loads - mean, ends - mean, out=np.full_like(loads, -1), where=counts)
+    b, d = np.unravel_index(nearness.argmax(), nearness.shape)
+    return Finding(
+        FindingCode.WAITS_TO_START,
+        "both",
+        broker_id=int(brokers.ids[b]),
+        resource=bands.resources[d],
+        amount=float(loads[b, d] / mean[b, d] - 1),
+        limit=float(ends[b, d] / mean[b, d] - 1),
+    )
 
 
 def _at_disk_limit(facts: _Facts, b: int, d: int, policy: Policy) -> bool:

@@ -37,6 +37,7 @@ def with_only(
     final: Ints,
     *,
     is_excluded: Callable[[str], bool],
+    start_at: float = 0.0,
 ) -> list[Finding]:
     """With ``only``, replace the findings of each excluded kind by one; problems caused by the plan keep theirs.
 
@@ -44,6 +45,8 @@ def with_only(
     ----------
     final : (P, W) int64
         Replicas after the plan.
+    start_at : float
+        Of the policy: with ``only`` a cluster does not wait.
     """
     if not cluster_policy.only:
         return list(findings)
@@ -58,6 +61,7 @@ def with_only(
         *by_code,
         *_on_brokers(cluster_policy, brokers, final),
         *_factors(cluster_policy, is_excluded, partitions),
+        *([("start_at", 1, {"start_at": start_at})] if start_at else []),
     ]
     return [*kept, *(_left_by_only(cluster_policy, *args) for args in undone)]
 

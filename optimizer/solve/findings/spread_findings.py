@@ -11,12 +11,17 @@ from optimizer.solve.findings.finding import SHOWN, Finding
 _RESOURCES = {FindingCode.TOPIC_SPREAD: "replicas", FindingCode.TOPIC_LEADER_SPREAD: "leaders"}
 
 
-def spread_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iterator[Finding]:
-    """Brokers with more replicas of a topic than allowed, and with more leaders than allowed; ``after`` is (P, W)."""
-    yield from _findings(FindingCode.TOPIC_SPREAD, brokers, partitions, partitions.topic_most_replicas, after)
-    yield from _findings(
-        FindingCode.TOPIC_LEADER_SPREAD, brokers, partitions, partitions.topic_most_leaders, after[:, :1]
-    )
+def spread_findings(brokers: Brokers, partitions: Partitions, after: Ints, *, waits: bool = False) -> Iterator[Finding]:
+    """Brokers with more replicas of a topic than allowed, and with more leaders than allowed; ``after`` is (P, W).
+
+    If the cluster waits, it has no findings of replicas, and of leaders only if the plan changes a leader.
+    """
+    leaders = after[:, :1]
+    if not waits:
+        yield from _findings(FindingCode.TOPIC_SPREAD, brokers, partitions, partitions.topic_most_replicas, after)
+    if not waits or (leaders != partitions.replicas[:, :1]).any():
+        most = partitions.topic_most_leaders
+        yield from _findings(FindingCode.TOPIC_LEADER_SPREAD, brokers, partitions, most, leaders)
 
 
 def _findings(

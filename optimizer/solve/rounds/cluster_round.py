@@ -39,6 +39,8 @@ class ClusterRound:
     search : Search
     gap : float
         Another round follows if the shards copy more than their own bounds by over this share of the bytes copied.
+    ignores_topics : bool
+        The limits of topics do not count.
     """
 
     frame: ClusterFrame
@@ -48,6 +50,7 @@ class ClusterRound:
     repairs_racks: bool
     search: Search
     gap: float
+    ignores_topics: bool = False
 
     @property
     def first_shard(self) -> int:

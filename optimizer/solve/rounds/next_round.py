@@ -55,20 +55,27 @@ def next_round(
         round=number,
         within_racks=within,
         repairs_racks=repairs_racks,
-        search=search_for(progress, settings, tuning, brokers=len(cluster.brokers), is_last=is_last),
+        # If a round only repairs racks, not every partition of a topic takes part, so its spread is unknown.
+        ignores_topics=repairs_racks or cluster.waits,
+        search=search_for(
+            progress, settings, tuning, brokers=len(cluster.brokers), is_last=is_last, waits=cluster.waits
+        ),
         gap=gap,
     )
 
 
-def search_for(progress: Progress, settings: Settings, tuning: Tuning, *, brokers: int, is_last: bool) -> Search:
+def search_for(
+    progress: Progress, settings: Settings, tuning: Tuning, *, brokers: int, is_last: bool, waits: bool = False
+) -> Search:
     """The prices on moves that a round tries: the policy's price if it sets one, else the tuning's.
 
-    The first balancing round also gives the curve, so it tries more prices; on small clusters it tries most.
+    The first balancing round also gives the curve, so it tries more prices; on small clusters it tries most. A cluster
+    that waits needs one price: its rounds only show whether anything must change.
     """
     policy, solver = settings.policy, settings.solver
     curve = tuning.curve_prices if brokers <= solver.curve_brokers else tuning.short_curve_prices
     prices = tuning.plan_prices if progress.balanced else curve
-    move_prices = (policy.move_price,) if policy.move_price > 0 else prices
+    move_prices = (policy.move_price,) if policy.move_price > 0 else prices[:1] if waits else prices
     gap = tuning.gap * CLOSER if progress.improving else tuning.gap
     return Search(move_prices, policy.bytes_tolerance, solver.lp_deterministic_time, gap, progress.improving, is_last)
 

@@ -58,7 +58,7 @@ class ShardTask:
         """The shard's moves, and the fields of its status."""
         task, partitions = self.round, self.partitions
         members = np.flatnonzero(task.shard == self.shard)
-        if task.repairs_racks:  # Not every partition of a topic takes part, so its spread is unknown.
+        if task.ignores_topics:
             partitions = replace(partitions, topic_most_replicas=np.full(len(partitions), NO_LIMIT))
         problem = assemble(task.frame, members, partitions, self.current, self.owner)
         solution = repair_shard(problem) if task.repairs_racks else solve_shard(problem, task.search)

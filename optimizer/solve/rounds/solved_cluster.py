@@ -28,6 +28,8 @@ class SolvedCluster:
         Absolute loads before the plan, and now.
     is_resized : bool
         A replica list changes its length.
+    waits : bool
+        The cluster waits to start: its bands are those of ``start_policy``.
     has_stuck : bool
         Replicas of a list that may change are out of sync.
     progress : Progress
@@ -51,6 +53,7 @@ class SolvedCluster:
     loads: Floats
     is_resized: bool
     progress: Progress
+    waits: bool = False
     has_stuck: bool = False
     kafka_version: str = ""
     failures: tuple[Finding, ...] = ()

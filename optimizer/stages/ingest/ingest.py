@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from optimizer.errors import BallastError, ConfigError, InputError, Unreadable
-from optimizer.inputs import empty_folder, folder_remedy, missing_folder
+from optimizer.inputs import TABLES, empty_folder, folder_remedy, missing_folder
 from optimizer.planning.policy.refusals import names_any, unknown_instances, unknown_names
 from optimizer.settings import ClusterInput
 from optimizer.stages.ingest.listing import TEXT_BYTES, File, copies_of, files_of, hidden_files, root_of
@@ -34,7 +34,6 @@ from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, NOT_STATE, UNREADABLE_FILE
 from sources.refused_formats import CONSUMER_FILE
 
-_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DOCUMENT_KEY = ("cluster_id", "run_id", "source", "captured_at", "written_at", "begun")
 _PARTITION = ("topic", "partition")
 _ASSIGNMENT_FIELDS = (
@@ -190,7 +189,7 @@ def _is_metrics(spark: SparkSession, path: str) -> bool:
             table = spark.read.parquet(literal_path(path))
             table.write.format("noop").mode("overwrite").save()
             return bool(table.columns)
-        if not path.endswith(_TABLES):
+        if not path.endswith(TABLES):
             return False
         text = spark.read.text(literal_path(path))
         if path.endswith(".gz"):

@@ -36,6 +36,7 @@ _SMALL = [schemas.ALL[name] for name in DECLARED["plan"].writes if name not in (
 # Of each cluster the rows of ``plan``, and one row without a topic that has the rows of all other tables.
 _ROWS = T.StructType([*nullable_struct_of(PLAN.columns), *map(rows_field, _SMALL)])
 _LABELS = {figure.name: figure.label for figure in FIGURES}
+_READ_FINDINGS = (FindingCode.UNEXPLAINED.value, FindingCode.WAITS_TO_START.value)
 Rows = list[dict[str, Any]]
 Facts = Mapping[str, Rows]
 
@@ -112,7 +113,7 @@ def _facts(inputs: Frames, hosts: DataFrame) -> dict[str, DataFrame]:
     return {
         **{name: inputs[name] for name in names},
         "hosts": hosts,
-        "findings": inputs["findings"].where(F.col("code") == FindingCode.UNEXPLAINED.value),
+        "findings": inputs["findings"].where(F.col("code").isin(*_READ_FINDINGS)),
         "throttles_found": to_restore(inputs["throttles_found"]),
     }
 

@@ -5,26 +5,65 @@ throttles, broker_balance, plan_summary, exposure, wave_findings, alternatives, 
 """
 
 from collections.abc import Sequence
+from functools import partial
 
+import pandas as pd
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from optimizer.domain import FindingCode
 from optimizer.errors import AuditFailed, BallastError, ConfigError
+from optimizer.planning.alternatives import alternative_rows
+from optimizer.planning.wave_rows import captured_at
 from optimizer.settings import Settings
-from optimizer.stages.plan.alternatives_table import alternatives_table
 from optimizer.stages.plan.cluster_tables import cluster_tables
 from optimizer.stages.stage import Frames, Refusals, Run
 from optimizer.units import first_of
-from schemas.keys import PARTITION
+from schemas.keys import CLUSTER_RUN, PARTITION
+from schemas.output import ALTERNATIVES
+from schemas.spark import conform, schema_of
+
+
+def alternatives_table(instance: DataFrame, hosts: DataFrame, moved: DataFrame, settings: Settings) -> DataFrame:
+    """Rows of ``alternatives`` of the clusters with at most ``[solver] alternatives_brokers`` brokers.
+
+    Parameters
+    ----------
+    instance : DataFrame
+    hosts : DataFrame
+        Rows of ``instance_brokers`` with ``captured_at``.
+    moved : DataFrame
+        ``moved_bytes`` that the plan of each cluster copies.
+    """
+    counts = hosts.groupBy("cluster_id").count().filter(F.col("count") <= settings.solver.alternatives_brokers)
+    small = F.broadcast(counts.select("cluster_id"))
+    rows = hosts.join(small, "cluster_id", "left_semi").join(moved, "cluster_id").groupBy("cluster_id")
+    partitions = instance.join(small, "cluster_id", "left_semi").groupBy("cluster_id")
+    made = partitions.cogroup(rows).applyInPandas(partial(_rows, settings=settings), schema_of(ALTERNATIVES))
+    return conform(made, ALTERNATIVES)
+
+
+def _rows(instance: pd.DataFrame, hosts: pd.DataFrame, *, settings: Settings) -> pd.DataFrame:
+    if instance.empty or hosts.empty:
+        return pd.DataFrame(columns=list(ALTERNATIVES.names))
+    moved = float(hosts["moved_bytes"].iloc[0])
+    rows = alternative_rows(instance, hosts, settings, moved_bytes=moved, captured_at=captured_at(hosts))
+    common = {name: hosts[name].iloc[0] for name in CLUSTER_RUN}
+    return pd.DataFrame(rows).assign(**common)[list(ALTERNATIVES.names)]
+
 
 _NAMED = 5  # partitions in a message: more make a line too long to read
 
 
 def build(inputs: Frames, run: Run) -> Frames:
     """The tables of a plan."""
-    captured = inputs["sources"].groupBy("cluster_id").agg(F.unix_seconds(F.min("captured_at")).alias("captured_at"))
+    oldest = F.unix_seconds(F.min("captured_at")).alias("captured_at")
+    captured = inputs["sources"].where("has_state").groupBy("cluster_id").agg(oldest)
     hosts = inputs["instance_brokers"].join(captured, "cluster_id", "left")
     tables = cluster_tables(inputs, hosts, run.settings)
+    waiting = inputs["findings"].where(F.col("code") == FindingCode.WAITS_TO_START.value).select("cluster_id")
+    if run.settings.policy.start_at:
+        hosts = hosts.join(F.broadcast(waiting), "cluster_id", "left_anti")
     moved = tables["plan"].groupBy("cluster_id").agg(F.sum("moved_bytes").alias("moved_bytes"))
     return {**tables, "alternatives": alternatives_table(inputs["instance"], hosts, moved, run.settings)}
 

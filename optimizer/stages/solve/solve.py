@@ -63,4 +63,4 @@ def build(inputs: Frames, run: Run, tuning: Tuning = TUNED) -> Frames:
     mapping
         ``proposal, moves, leaders, leader_bounds, shard_results, bounds, curve, findings``.
     """
-    return tables_of(driver.solve(placement_of(inputs, run), run.settings, tuning), run)
+    return tables_of(driver.solve(placement_of(inputs, run), run.settings, tuning, started=run.started), run)

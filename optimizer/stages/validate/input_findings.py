@@ -61,7 +61,7 @@ def input_findings(
                     "rule": figure.name,
                     "standing": figure.standing,
                     "subject": row["cluster_id"],
-                    "detail": figure.message + (f" ({row[figure.example]})" if figure.example else ""),
+                    "detail": figure.message.format(row[figure.example]) if figure.example else figure.message,
                     "remedy": figure.remedy,
                     "rows": 1,
                 }

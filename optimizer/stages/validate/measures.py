@@ -140,11 +140,21 @@ def _disk_use(held: DataFrame) -> DataFrame:
 
 
 def _hours_apart(counted: Counted) -> DataFrame:
-    """Hours from the newest metric sample to the newest of the other sources; null if one of them has no time."""
+    """Hours from the newest metric sample to the newest of the other sources, also in words, such as "3 days older".
+
+    Both are null if one of them has no time.
+    """
     taken = counted.records.groupBy(*_CLUSTER).agg(F.max("captured_at").alias("taken"))
     sampled = counted.samples.groupBy(*_CLUSTER).agg(F.max("observed_at").alias("sampled"))
     hours = (F.unix_seconds("taken") - F.unix_seconds("sampled")) / 3600
-    return taken.join(sampled, _CLUSTER).select(*_CLUSTER, hours.alias("hours_after_metrics"))
+    apart = F.abs(hours)
+    amount = F.when(apart < 48, F.concat(F.round(apart).cast("int"), F.lit(" hours "))).otherwise(
+        F.concat(F.round(apart / 24).cast("int"), F.lit(" days "))
+    )
+    words = F.concat(amount, F.when(hours > 0, F.lit("older")).otherwise(F.lit("newer")))
+    return taken.join(sampled, _CLUSTER).select(
+        *_CLUSTER, hours.alias("hours_after_metrics"), words.alias("metrics_apart")
+    )
 
 
 def _share(weight: str, where: Column) -> Column:

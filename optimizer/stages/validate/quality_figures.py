@@ -43,7 +43,7 @@ class FigureLimit:
     standing : Standing
         Standing of this finding.
     example : str
-        Column of the figures with an example for ``message``; empty if there is none.
+        Column of the figures with an example for the ``{}`` of ``message``; empty if there is none.
     """
 
     name: str
@@ -101,13 +101,12 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
             "hours_after_metrics",
             "bronze_metrics",
             False,
-            "take all outputs at the same time; set captured_at if the files are copies: a copy has a new time",
+            "give metrics of the time of the other sources; set captured_at if those are copies: a copy has a new time",
             least=-settings.metrics.window_hours,
             most=settings.metrics.window_hours,
-            message=(
-                "the time between the newest metric sample and the other sources is longer than [metrics] window_hours"
-            ),
+            message="the metrics are {} than the other sources, and the plan still uses them",
             standing=Standing.CONTRADICTS,
+            example="metrics_apart",
         ),
         FigureLimit(
             "disk_use",
@@ -115,7 +114,7 @@ def _cross_figures(settings: Settings, partitions: int) -> tuple[FigureLimit, ..
             False,
             "check that sizes and capacities have the same unit; otherwise times and free space in the plan are wrong",
             least=_HARDLY_USED,
-            message="all replicas together fill less than a thousandth of the given disk capacities",
+            message="all replicas together fill less than a thousandth of the given disk capacities ({})",
             standing=Standing.CONTRADICTS,
             example="disk_use_example",
         ),

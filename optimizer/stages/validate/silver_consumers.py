@@ -8,11 +8,64 @@ from pyspark.sql import functions as F
 
 from optimizer.stages.shared.records import SOURCE_COLUMNS, newest_first, typed
 from optimizer.stages.stage import Frames
-from optimizer.stages.validate import consumer_rules
 from optimizer.stages.validate.judge import Judged, compute_once, judge_rows, with_known
+from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
 from schemas.consumers import CONSUMER_GROUPS, CONSUMER_MEMBERS
 from schemas.keys import CLUSTER_RUN
 from schemas.spark import conform, schema_of, small_frame
+
+_PARTITION = "concat(topic, '-', partition)"
+_SAME_TIME = "run kafka-topics.sh --describe and kafka-consumer-groups.sh at the same time"
+
+# For committed offsets.
+OFFSETS = (
+    Rule(
+        name="offset_is_described",
+        ok="topic IS NOT NULL AND partition IS NOT NULL AND group IS NOT NULL AND is_known IS NOT NULL",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat('group ', group, ' has an offset for ', {_PARTITION}, ', which no description names')",
+        remedy=f"if the topic still exists, {_SAME_TIME}; offsets of deleted topics stay until they expire",
+    ),
+)
+
+# For the partitions that members hold, one row each; a member without partitions has a row without topic.
+HELD = (
+    Rule(
+        name="held_is_described",
+        ok="NOT is_listed OR topic IS NULL OR partition IS NULL OR is_known IS NOT NULL",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat('a member of group ', group, ' holds ', {_PARTITION}, ', which no description names')",
+        remedy=_SAME_TIME,
+    ),
+    Rule(
+        name="held_by_one_member",
+        ok="topic IS NULL OR partition IS NULL OR holders = 1",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat(holders, ' members of group ', group, ' hold ', {_PARTITION})",
+        remedy="take the output again when the group does not rebalance",
+        standing=Standing.CONTRADICTS,
+    ),
+)
+
+# For groups.
+GROUPS = (
+    Rule(
+        name="members_are_read",
+        ok="is_complete OR has_members",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=(
+            "concat('the members of group ', group, ' could not be read', "
+            "if(protocol = 'consumer', ': a live cluster does not show those of the consumer protocol (KIP-848)', ''))"
+        ),
+        remedy="put the output of kafka-consumer-groups.sh --describe --all-groups --members --verbose into the folder",
+        standing=Standing.LEFT_OUT,
+    ),
+)
+
 
 _TABLES = (CONSUMER_GROUPS, CONSUMER_MEMBERS)
 _GROUP = (*CLUSTER_RUN, "group")
@@ -45,10 +98,10 @@ def consumers(records: DataFrame, placed: DataFrame) -> Consumers:
     if records.where("kind LIKE 'consumer\\\\_%'").isEmpty():
         empty = {table.name: small_frame(records.sparkSession, [], schema_of(table)) for table in _TABLES}
         return Consumers(empty)
-    offsets = judge_rows("bronze_records", _offsets(records, placed), consumer_rules.OFFSETS)
+    offsets = judge_rows("bronze_records", _offsets(records, placed), OFFSETS)
     members = _members(records, offsets.rows).transform(compute_once)
-    held = judge_rows("bronze_records", _held(members, placed), consumer_rules.HELD)
-    groups = judge_rows("bronze_records", _groups(records, members), consumer_rules.GROUPS)
+    held = judge_rows("bronze_records", _held(members, placed), HELD)
+    groups = judge_rows("bronze_records", _groups(records, members), GROUPS)
     tables = {
         "consumer_groups": conform(_group_rows(groups.rows, offsets.rows, members), CONSUMER_GROUPS),
         "consumer_members": conform(_member_rows(members, held.rows), CONSUMER_MEMBERS),

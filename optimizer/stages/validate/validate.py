@@ -30,6 +30,7 @@ from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE, SOURCES
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
 from schemas.spark import conform, schema_of, small_frame
 from schemas.table import Table
+from sources.record import STATE_KINDS
 
 _AT_ONCE = 3  # tables judged at the same time: a single Spark job leaves cores idle
 
@@ -247,7 +248,15 @@ def report(frames: Frames, run: Run) -> None:
 def sources_read(inputs: Frames) -> DataFrame:
     """Rows of ``sources``. Metrics have no time of capture: each sample has its own time."""
     key = ("cluster_id", "run_id", "source")
-    records = inputs["bronze_records"].select(*key, "captured_at")
-    samples = inputs["bronze_metrics"].select(*key, F.lit(None).cast("timestamp").alias("captured_at"))
+    kafka_id = F.when(F.col("kind") == "cluster_id", F.get_json_object("payload", "$.kafka_cluster_id"))
+    records = inputs["bronze_records"].select(
+        *(*key, "captured_at", F.col("kind").isin(*STATE_KINDS).alias("has_state")),
+        kafka_id.alias("kafka_cluster_id"),
+    )
+    samples = inputs["bronze_metrics"].select(
+        *(*key, F.lit(None).cast("timestamp").alias("captured_at"), F.lit(False).alias("has_state")),
+        F.lit(None).cast("string").alias("kafka_cluster_id"),
+    )
+    newest = [F.max(name).alias(name) for name in ("captured_at", "has_state", "kafka_cluster_id")]
     both = records.unionByName(samples).groupBy(*key)
-    return conform(both.agg(F.count("*").alias("records"), F.max("captured_at").alias("captured_at")), SOURCES)
+    return conform(both.agg(F.count("*").alias("records"), *newest), SOURCES)

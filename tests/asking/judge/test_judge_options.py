@@ -19,7 +19,7 @@ def test_a_plan_may_have_many_files() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["judge"], "the following arguments are required: --run-id, --cluster, --plan"),
+        (["judge"], "the following arguments are required: --cluster, --plan"),
         (["judge", *RUN, "--plan"], "argument --plan: expected at least one argument"),
         (["judge", *RUN, "--plan", "a", "--plan", "b"], "--plan is given twice, a and b: give it once"),
         (["judge", *RUN, "--plans", "a"], "there is no option --plans (did you mean '--plan'?)"),

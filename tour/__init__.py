@@ -1,0 +1,1 @@
+"""A tour on a local Kafka, and the local Kafka itself, which the tests use too."""
