@@ -98,7 +98,7 @@ def test_a_test_over_the_limit_fails(tmp_path: Path) -> None:
     assert printed.splitlines()[-2] == tiers.ANNOUNCEMENT
     rows = {row["name"]: row for row in json.loads((tmp_path / durations.FILE).read_text(encoding="utf-8"))}
     cost = {name.partition("::")[2]: row["cpu_seconds"] for name, row in rows.items()}
-    assert (cost["[session]"] >= 1, 0.4 < cost["[short]"] < 1, cost["test_quick"] < 0.2) == (True, True, True)
+    assert (cost["[session]"] > 0.9, 0.4 < cost["[short]"] < 1, cost["test_quick"] < 0.2) == (True, True, True)
     assert (cost["test_sets_up"] > 0.4, rows["test_a.py::test_waits"]["seconds"] > 0.4) == (True, True)
     assert "dearest tests" in printed
     assert printed.splitlines()[-1].startswith("====")
@@ -152,7 +152,13 @@ def test_a_living_child_counts() -> None:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux has /proc")
 def test_an_ended_child_counts() -> None:
-    """Its time is its parent's from then on."""
-    began = durations.cpu_seconds()
-    subprocess.run([sys.executable, "-S", "-c", "import time\nwhile time.process_time() < 0.3: pass"], check=True)
-    assert durations.cpu_seconds() - began > 0.2
+    """Its time is its parent's from then on; measured in a process of its own, whose other children do not end."""
+    code = """
+import subprocess, sys
+from tests import durations
+began = durations.cpu_seconds()
+subprocess.run([sys.executable, "-S", "-c", "import time\\nwhile time.process_time() < 0.3: pass"], check=True)
+print(durations.cpu_seconds() - began)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True)
+    assert float(done.stdout) > 0.2

@@ -118,8 +118,10 @@ def all_at_once(home: Path, run_ids: Sequence[str], *, killed: Mapping[str, str]
 
 
 def _unnamed(text: str, run_id: str) -> str:
-    """The text without the run's id, and without sha256 sums, which depend on it."""
-    return re.sub(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", "SHA256", text.replace(run_id, "RUN"))
+    """The text without the run's id, and without sha256 sums, which depend on it: whole ones, and the first eight
+    digits in the command for the approval."""
+    sums = r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])|(?<=--manifest )[0-9a-f]{8}\b"
+    return re.sub(sums, "SHA256", text.replace(run_id, "RUN"))
 
 
 def rows_of(home: Path, run_id: str) -> dict[str, list[str]]:
