@@ -165,7 +165,10 @@ def test_copies_that_do_not_get_on_are_reported(make_lab: MakeLab) -> None:
     """Live writes over the rate of 1 MB/s, even on a busy machine: exit code 5, with the rate that would do; the
     throttles stay."""
     lab = make_lab("slow", ONE, megabytes=20)
-    with topics.live_traffic(lab.cluster, lab.topic, [0], 1_500_000, off=0.2), lab.running("--stall-minutes", "0.4") as process:
+    with (
+        topics.live_traffic(lab.cluster, lab.topic, [0], 1_500_000, off=0.2),
+        lab.running("--stall-minutes", "0.4") as process,
+    ):
         out, err = process.communicate(timeout=topics.SECONDS)
     assert process.returncode == 5, (out, err)
     # The follower that stays in sync uses the leader's rate up, so that the copy may gain nothing at all.

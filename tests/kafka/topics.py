@@ -36,7 +36,9 @@ def observe(kafka: Cluster) -> Observed:
 
 
 @contextmanager
-def live_traffic(kafka: Cluster, topic: str, partitions: Sequence[int], bytes_per_s: int, off: float = 0.05) -> Iterator[None]:
+def live_traffic(
+    kafka: Cluster, topic: str, partitions: Sequence[int], bytes_per_s: int, off: float = 0.05
+) -> Iterator[None]:
     """Write to each partition at a rate, as long as the block runs; checks that it was kept, but for a share."""
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap, acks=1)
     value, stop = b"x" * (RECORD_BYTES - 1), Event()
