@@ -2,16 +2,10 @@
 
 from collections.abc import Sequence
 
-from asking.answer import LEAVING, OUTSIDE, Answer
+from asking.answer import Answer
+from optimizer.emit.figure_table import UNDONE, left_undone
 from optimizer.planning.plan_figures import Figures
 from optimizer.units import agree, clause, human_bytes, human_hours, human_percent, plural
-
-# What a plan can leave undone: figure, noun, and what one or several of them do.
-_LEFT = (
-    (LEAVING, "replica", "stays on brokers to empty", "stay on brokers to empty"),
-    ("rack_violations", "partition", "breaks the rack rule", "break the rack rule"),
-    (OUTSIDE, "broker", "is outside its bands", "are outside their bands"),
-)
 
 
 def sentence(run: Figures, answers: Sequence[Answer]) -> str:
@@ -43,8 +37,8 @@ def _one(run: Figures, item: Answer) -> str:
         disk = _disk(figures)
         text = f"{f'{_stopped(figures)}; the' if item.question.loses else 'The'} plan {costs}"
         text += f", then the fullest disk is at {disk}" if disk else ""
-    left = left_undone(figures)
-    return f"{text}; {left or 'racks, bands and drains are met'}."
+    left = left_by(figures)
+    return f"{text}; {f'it leaves {left}' if left else 'racks, bands and drains are met'}."
 
 
 def _stopped(figures: Figures) -> str:
@@ -75,12 +69,13 @@ def _least(run: Figures, answers: Sequence[Answer]) -> str:
     if reaching:
         most = f"{len(reaching)} of these {number} {agree(len(reaching), 'reaches', 'reach')} as much as this run"
         return f"{most}: {'' if len(reaching) == 1 else 'the cheapest, '}{costs}, this run {_costs(run)}."
-    left = left_undone(best.compared)
-    return f"None of these {number} reaches as much as this run; the cheapest, {costs}{f': {left}' if left else ''}."
+    left = left_by(best.compared)
+    also = f", and leaves {left}" if left else ""
+    return f"None of these {number} reaches as much as this run; the cheapest, {costs}{also}."
 
 
 def _reaches_less(figures: Figures, run: Figures) -> bool:
-    return any((figures[name][1] or 0) > (run[name][1] or 0) for name, *_ in _LEFT)
+    return any((figures[name][1] or 0) > (run[name][1] or 0) for name in UNDONE)
 
 
 def _costs(figures: Figures) -> str:
@@ -97,7 +92,6 @@ def _disk(figures: Figures) -> str:
     return "" if fullest is None else human_percent(fullest)
 
 
-def left_undone(figures: Figures) -> str:
+def left_by(figures: Figures) -> str:
     """What a plan leaves undone, in words; empty if it leaves nothing."""
-    counts = [(round(figures[name][1] or 0), words) for name, *words in _LEFT]
-    return ", ".join(clause(count, *words) for count, words in counts if count)
+    return left_undone({name: figures[name][1] or 0 for name in UNDONE})

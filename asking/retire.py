@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 
 from asking.answer import Answer, answer
-from asking.first_sentence import left_undone
+from asking.first_sentence import left_by
 from asking.progress import Search, say_estimate
 from asking.question import Question, instance_for, settings_for
 from asking.run_facts import RunFacts
@@ -85,7 +85,7 @@ class Choice:
     def ranking(self) -> list[str | Grid]:
         """The choices, the best first: those that were solved, then the others by their bounds."""
         solved = [
-            (_chosen(item), human_bytes(_bytes(item)), left_undone(item.figures))
+            (_chosen(item), human_bytes(_bytes(item)), left_by(item.figures))
             if item.plan
             else (_chosen(item), "does not fit", "")
             for item in self.answers

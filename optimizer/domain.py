@@ -55,6 +55,7 @@ class FindingCode(StrEnum):
     LEFT_FOR_DISK = "left_for_disk"
     NOT_ASKED_NOW = "not_asked_now"
     WAITS_TO_START = "waits_to_start"
+    ONE_REPLICA = "one_replica"
     PIN = "pin"
     REPLICATION_FACTOR = "replication_factor"
     NO_SPARE_REPLICA = "no_spare_replica"

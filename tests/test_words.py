@@ -43,11 +43,11 @@ MAY_LOAD = {
     "optimizer/audit/other_documents.py": {"_wave_rollbacks"},
     "optimizer/emit/decision.py": {"_to_do", "_to_know"},
     "optimizer/emit/decision_text.py": {"note_lines", "verdict_lines"},
-    "optimizer/emit/findings.py": {"text", "text_and_remedy", "_line", "_input_line"},
+    "optimizer/emit/findings.py": {"text", "text_and_remedy", "_line", "_input_line", "by_remedy"},
     "optimizer/emit/goals.py": {"exclusions", "verdict"},
     "optimizer/emit/quality_page.py": {"_check", "_observed", "_other"},
     "optimizer/emit/runbook.py": {"runbook"},
-    "optimizer/emit/shown_figures.py": {"limited"},
+    "optimizer/emit/shown_figures.py": {"limited", "loss_note"},
     "optimizer/solve/certificate.py": {"_rows"},
     "optimizer/stages/emit/emit.py": {"missed_in_words"},
     "optimizer/stages/emit/gather.py": {""},
@@ -255,12 +255,12 @@ def test_only_those_who_show_or_make_words_load_them() -> None:
     assert found == MAY_LOAD
 
 
-def test_pages_ask_of_words_only_whether_there_are_any() -> None:
-    """A template shows words; the one thing that it may ask is whether there is a remedy to show."""
+def test_pages_ask_nothing_of_words() -> None:
+    """A template shows them."""
     asked = [
         statement
         for path in sorted((HOME / "optimizer/emit/templates").iterdir())
         for statement in re.findall(r"{%.*?%}", path.read_text(encoding="utf-8"))
         if WORDS & {*re.findall(r"\.(\w+)", statement)}
     ]
-    assert asked == ["{% if row.remedy %}"]
+    assert asked == []

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from asking.answer import LEAVING
 from asking.answer_text import NOW, PLANNED, Column, split_table, table
 from asking.ask import asked_facts, figures_as_json, stored_figures
 from asking.judge.belongs import check_belongs
@@ -21,6 +22,7 @@ from asking.question import Question, instance_for
 from asking.run_facts import RunFacts
 from asking.sections import Document, Section, text_lines, write_page
 from optimizer.domain import NOT_LIVE, Floats
+from optimizer.emit.figure_table import left_undone
 from optimizer.kafka.reassignment_json import ANY_DIR, TopicPartition
 from optimizer.planning.alternatives import NO_LIMITS
 from optimizer.planning.arrays import log_dirs_of, replica_matrix, to_brokers, to_partitions
@@ -83,18 +85,13 @@ class Judgement:
 
     def _undone(self) -> str:
         """What their plan leaves and Ballast does not: it copies less for a worse result. Or the other way round."""
-        broken, ours = (figures["rack_violations"][1] or 0 for figures in (self.theirs, self.equal))
-        if broken > ours:
-            left = plural(round(broken - ours), "partition")
-            return f"{left} on broken racks that Ballast repairs"
-        kept, ours_kept = (
-            figures.get("replicas_on_leaving_brokers", (None, None))[1] or 0 for figures in (self.theirs, self.equal)
-        )
-        if kept > ours_kept:
-            return f"{plural(round(kept - ours_kept), 'replica')} on brokers that Ballast empties"
-        if ours > broken or ours_kept > kept:
-            return "less undone than Ballast at their balance"
-        return ""
+        left = [
+            {name: figures.get(name, (None, None))[1] or 0 for name in (LEAVING, "rack_violations")}
+            for figures in (self.theirs, self.equal)
+        ]
+        more = {name: count - left[1][name] for name, count in left[0].items()}
+        fewer = "less undone than Ballast at their balance" if min(more.values()) < 0 else ""
+        return left_undone(more, "more ") or fewer
 
 
 def judge(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:

@@ -10,7 +10,7 @@ from optimizer.emit.calendar import night_count, nights_in_words
 from optimizer.emit.cards import Card, cards
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.findings import count_findings, doubtful_input, open_findings
-from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, requests, verdict, waiting
+from optimizer.emit.goals import Goal, exclusions, goals, missed_goals, requests, verdict
 from optimizer.emit.inside_sentences import Copied, moves_in_words
 from optimizer.emit.proofs import proof_in_short
 from optimizer.emit.rows import FindingRow
@@ -303,7 +303,8 @@ def _to_know(plan: ClusterPlan) -> Iterator[Note]:
         )
     others = (*_under_replicated(plan), *_in_flight(plan), *_without_disk_limit(plan), *without_rates, *late)
     noted = len(others) + len(doubts)
-    left = count_findings(open_findings(plan)) - noted - len(waiting(plan))  # Nothing is to be done about a wait.
+    nothing_to_do = (FindingCode.WAITS_TO_START, FindingCode.ONE_REPLICA)  # with this plan
+    left = count_findings(open_findings(plan)) - noted - sum(row.code in nothing_to_do for row in plan.findings)
     if left > 0:
         verb, more = agree(left, "stays", "stay"), "more " if noted else ""
         yield Note(

@@ -1,11 +1,17 @@
 """The figures of a plan in reading order, with label, group and format."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from optimizer.units import human_bytes, human_count, human_hours, human_percent, human_ratio
+from optimizer.units import human_bytes, human_count, human_hours, human_percent, human_ratio, listed, plural
 
 COST, BALANCE, LOSSES = "cost", "balance", "losses"
+# Work that a plan may leave undone, by figure: noun, where it stays.
+UNDONE = {
+    "replicas_on_leaving_brokers": ("replica", "on brokers to empty"),
+    "rack_violations": ("partition", "on broken racks"),
+    "brokers_outside_bands": ("broker", "outside bands"),
+}
 
 
 @dataclass(frozen=True)
@@ -90,3 +96,18 @@ FIGURES = (
 )
 FULLEST_DISK = Figure("fullest_disk_percent", "Fullest broker's disk", BALANCE, human_percent)  # not in plan_summary
 BY_NAME = {figure.name: figure for figure in (*FIGURES, FULLEST_DISK)}
+
+
+def left_undone(counts: Mapping[str, float], more: str = "") -> str:
+    """What a plan leaves undone, in words; empty if it leaves nothing.
+
+    Parameters
+    ----------
+    counts : mapping
+        By figure of ``UNDONE``.
+    more : str
+        Before each noun.
+    """
+    shown = ((round(counts.get(name, 0)), noun, where) for name, (noun, where) in UNDONE.items())
+    parts = [f"{plural(count, f'{more}{noun}')} {where}" for count, noun, where in shown if count > 0]
+    return listed(parts) if parts else ""

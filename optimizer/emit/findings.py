@@ -53,6 +53,7 @@ FACTS = (
     FindingCode.NO_NETWORK_CAPACITY,
     FindingCode.NO_RATES,
     FindingCode.NOT_ASKED_NOW,
+    FindingCode.ONE_REPLICA,
     FindingCode.WAITS_TO_START,
 )
 _WHEN = {"both": "before and after", "before": "before only", "after": "after only", "during": "while it moves"}
@@ -156,6 +157,14 @@ def _grouped_lines(findings: Iterable[FindingRow]) -> list[FindingLine]:
 def count_findings(lines: Iterable[FindingLine]) -> int:
     """The number of findings in all lines."""
     return sum(line.count for line in lines)
+
+
+def by_remedy(lines: Iterable[FindingLine]) -> dict[str, list[FindingLine]]:
+    """The lines by what to do about them, in the order of the first line of each; under an empty text without it."""
+    groups: dict[str, list[FindingLine]] = {}
+    for line in lines:
+        groups.setdefault(line.remedy, []).append(line)
+    return groups
 
 
 def first_lines(lines: Sequence[FindingLine], limit: int) -> tuple[Sequence[FindingLine], int]:

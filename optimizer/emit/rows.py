@@ -123,6 +123,7 @@ class LoadRow(TableRow):
     out_bytes_per_s: int
     disk_lower_bytes: int
     disk_upper_bytes: int
+    in_band: bool
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from optimizer.domain import FindingCode
 from optimizer.emit.broker_lines import fullest_disks
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.figure_table import BY_NAME, FULLEST_DISK, LOSSES
+from optimizer.emit.figure_table import BY_NAME, FULLEST_DISK, LOSSES, UNDONE, left_undone
 from optimizer.emit.rows import FigureRow
-from optimizer.units import clause, first_of, human_bytes, human_count, human_rate, human_ratio, listed, plural
+from optimizer.units import clause, first_of, human_bytes, human_count, human_rate, human_ratio, plural
 
 NOTHING = "-"
 _SIDES = ("before", "baseline", "after")
 _TOPICS_NAMED = 5  # topics in a sentence
-# Work that a plan may leave undone: noun, where it stays.
-_UNDONE = {
-    "replicas_on_leaving_brokers": ("replica", "on brokers to empty"),
-    "rack_violations": ("partition", "on broken racks"),
-    "brokers_outside_bands": ("broker", "outside bands"),
-}
 _EQUAL_SHARE = 1e-3  # share: bands that end this close to each other count as equal
 
 
@@ -82,9 +77,10 @@ def loss_note(plan: ClusterPlan) -> str:
         if unknown
         else ""
     )
+    single = "".join(f" {row.subject}: {row.detail}." for row in plan.findings if row.code == FindingCode.ONE_REPLICA)
     return (
         "A partition is stopped if it takes no writes with acks=all, or has no leader. Worst moment: before the "
-        f"plan, while a wave runs, between waves, or after it.{assumed}"
+        f"plan, while a wave runs, between waves, or after it.{single}{assumed}"
     )
 
 
@@ -141,17 +137,10 @@ def compared_with_default(plan: ClusterPlan) -> str:
     if times is None:
         return f"{text}."
     name, side, other = ("this plan", "after", "baseline") if times >= 1 else ("the default", "baseline", "after")
-    if undone := list(_left_undone(plan, side, other)):
-        return f"{text}. The bytes cannot be compared: {name} leaves {listed(undone)}."
+    more = {figure: plan.number(figure, side) - plan.number(figure, other) for figure in UNDONE}
+    if undone := left_undone(more, "more "):
+        return f"{text}. The bytes cannot be compared: {name} leaves {undone}."
     return f"{text}, {human_ratio(times)} as much."
-
-
-def _left_undone(plan: ClusterPlan, side: str, other: str) -> Iterator[str]:
-    """What one side leaves undone and the other does not."""
-    for figure, (noun, where) in _UNDONE.items():
-        more = round(plan.number(figure, side) - plan.number(figure, other))
-        if more > 0:
-            yield f"{plural(more, f'more {noun}')} {where}"
 
 
 def _factor_changes(plan: ClusterPlan) -> dict[tuple[str, int, int], int]:

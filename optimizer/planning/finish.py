@@ -166,6 +166,14 @@ def _spare_findings(frame: pd.DataFrame) -> Iterable[Finding]:
         yield Finding(FindingCode.NO_SPARE_REPLICA, "after", topic=str(topic), amount=factor, limit=factor + 1)
 
 
+def _single_findings(frame: pd.DataFrame) -> Iterable[Finding]:
+    """Topics whose partitions get one replica, in one finding: no plan makes their broker's failure harmless."""
+    topics = frame.loc[frame["replication_factor"] == 1, "topic"]
+    if len(topics):
+        facts = {"topics": sorted(map(str, topics.unique()))}
+        yield Finding(FindingCode.ONE_REPLICA, "both", amount=len(topics), facts=facts)
+
+
 def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[Finding]:
     """Patterns that match no topic. Patterns of pins are reported elsewhere."""
     names = set(frame["topic"])
@@ -239,6 +247,7 @@ def finish_cluster(
         *not_resized(partitions, _keeps_stuck(partitions, final), cause=Cause.OUT_OF_SYNC, facts={}),
         *_factor_findings(rows),
         *_spare_findings(rows),
+        *_single_findings(rows),
         *_unused_patterns(
             rows,
             (topic_factor.topics for topic_factor in cluster_policy.replication_factors),

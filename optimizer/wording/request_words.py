@@ -1,9 +1,11 @@
 """Texts of findings about requests of the policy that the plan does not meet, or that match nothing."""
 
+from math import ceil
+
 from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.domain import FindingCode
 from optimizer.solve.findings.finding import Finding
-from optimizer.units import agree, clause, human_bytes, plural
+from optimizer.units import agree, clause, first_of, human_bytes, plural
 from optimizer.wording import remedies
 from optimizer.wording.words import Words, ids
 
@@ -14,6 +16,7 @@ _LEFT_BY_LIMIT = {
     FindingCode.NOT_PINNED: ("replica", "outside its pin", "outside their pin"),
     FindingCode.RACK_SPREAD: ("partition", "that breaks the rack rule", "that break the rack rule"),
 }
+_COUNTED = {"max_moved_bytes": "moved_bytes", "max_moves": "moves"}  # what a limit counts
 _LEFT_BY_ONLY = {
     "bands": ("load", "of a broker is outside its band", "of brokers are outside their bands"),
     "bands of leaders": ("load", "of leaders is outside its band", "of leaders are outside their bands"),
@@ -41,7 +44,9 @@ def limited(finding: Finding) -> Words:
         "disk_headroom": ("disk_headroom", exceeded.get("disk_headroom")),
     }
     names = ", ".join("{} = {}".format(*limits[name]) for name in limits if name in exceeded)
-    whole = f"the whole plan would copy {human_bytes(facts['moved_bytes'])} in {plural(facts['moves'], 'move')}"
+    shares = [facts[what] / exceeded[limit] for limit, what in _COUNTED.items() if exceeded.get(limit)]
+    runs = f", about {ceil(max(shares))} such runs" if shares else ""
+    whole = f"the whole plan would copy {human_bytes(facts['moved_bytes'])} in {plural(facts['moves'], 'move')}{runs}"
     out = clause(int(finding.amount or 0), "least important change", "is", "are")
     rest = ", ".join(clause(count, *_LEFT_BY_LIMIT[code]) for code, count in facts["left"].items() if count)
     detail = f"{whole}; the {out} left out{': ' if rest else ''}{rest}"
@@ -93,6 +98,13 @@ def no_spare_replica(finding: Finding) -> Words:
     )
 
 
+def one_replica(finding: Finding) -> Words:
+    """Amount: partitions; fact ``topics``."""
+    singular, several = "has one replica and stops with its broker", "have one replica each and stop with their brokers"
+    stop = clause(int(finding.amount or 0), "partition", singular, several)
+    return Words(first_of(finding.facts["topics"]), stop, "request more replicas with policy.replication_factors")
+
+
 def copied_for_sync(finding: Finding) -> Words:
     """Amount: replicas; facts ``bytes``, ``partitions``, and ``brokers`` of the removed replicas."""
     facts, count = finding.facts, int(finding.amount or 0)
@@ -142,6 +154,7 @@ BY_CODE = {
     FindingCode.PIN: pin,
     FindingCode.REPLICATION_FACTOR: replication_factor,
     FindingCode.NO_SPARE_REPLICA: no_spare_replica,
+    FindingCode.ONE_REPLICA: one_replica,
     FindingCode.COPIED_FOR_SYNC: copied_for_sync,
     FindingCode.TOPIC_SPREAD: topic_spread,
     FindingCode.TOPIC_LEADER_SPREAD: topic_leader_spread,

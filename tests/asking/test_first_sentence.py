@@ -42,13 +42,13 @@ LESS, MORE = {"moved_bytes": 50.0 * GB}, {"moved_bytes": 200.0 * GB}
         ([_item("")], "The plan copies 100 GB in 1 h 30 min, as this run does; racks, bands and drains are met."),
         (
             [_item("--drain 2", **MORE, brokers_outside_bands=1)],
-            "The plan copies 200 GB in 1 h 30 min, this run copies 100 GB in 1 h 30 min; 1 broker is outside its "
-            "bands.",
+            "The plan copies 200 GB in 1 h 30 min, this run copies 100 GB in 1 h 30 min; it leaves 1 "
+            "broker outside bands.",
         ),
         (
             [_item("--only leaders", moved_bytes=0, replicas_on_leaving_brokers=9, rack_violations=1)],
-            "The plan copies nothing and changes 7 leaders, this run copies 100 GB in 1 h 30 min; 9 replicas stay "
-            "on brokers to empty, 1 partition breaks the rack rule.",
+            "The plan copies nothing and changes 7 leaders, this run copies 100 GB in 1 h 30 min; it leaves 9 "
+            "replicas on brokers to empty and 1 partition on broken racks.",
         ),
         (
             [_item("--lose-rack b", **MORE, stopped_without_loss=7, offline=2, fullest_disk_percent=75)],
@@ -73,8 +73,8 @@ LESS, MORE = {"moved_bytes": 50.0 * GB}, {"moved_bytes": 200.0 * GB}
         ),
         (
             [_item("--only racks", "a", **LESS, brokers_outside_bands=2), _item("--drain 1", "b", rack_violations=1)],
-            "None of these 2 plans reaches as much as this run; the cheapest, a copies 50.0 GB in 1 h 30 min: 2 "
-            "brokers are outside their bands.",
+            "None of these 2 plans reaches as much as this run; the cheapest, a copies 50.0 GB in 1 h 30 min, "
+            "and leaves 2 brokers outside bands.",
         ),
     ],
 )

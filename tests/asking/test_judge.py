@@ -89,7 +89,7 @@ def test_broken_racks_have_no_ratio() -> None:
     assert judgement.theirs["rack_violations"] == (3.0, 2.0)
     assert judgement.equal["rack_violations"] == (3.0, 0.0)
     assert judgement.verdict() == (
-        "Their plan leaves 2 partitions on broken racks that Ballast repairs, so the bytes cannot be compared."
+        "Their plan leaves 2 more partitions on broken racks, so the bytes cannot be compared."
     )
 
 
@@ -99,7 +99,7 @@ def test_brokers_that_are_not_emptied_have_no_ratio() -> None:
     judgement = judged(facts, _their_plan({("clicks", 0): [1, 3, 6], ("clicks", 1): [1, 3, 6]}), NO_FIGURES)
     assert judgement.theirs["replicas_on_leaving_brokers"] == (7.0, 5.0)
     assert judgement.verdict() == (
-        "Their plan leaves 5 replicas on brokers that Ballast empties, so the bytes cannot be compared."
+        "Their plan leaves 5 more replicas on brokers to empty, so the bytes cannot be compared."
     )
 
 
@@ -306,7 +306,7 @@ def _legal(draw: random.Random) -> list[int]:
         ((150, 0), (100, 0), "Their plan copies 1.50x what Ballast needs for a plan that is as balanced."),
         ((150, 2), (100, 2), "Their plan copies 1.50x what Ballast needs for a plan that is as balanced."),
         ((150, 1), (100, 2), "Their plan leaves less undone than Ballast at their balance, so the bytes cannot"),
-        ((90, 3), (100, 2), "Their plan leaves 1 partition on broken racks that Ballast repairs, so the bytes cannot"),
+        ((90, 3), (100, 2), "Their plan leaves 1 more partition on broken racks, so the bytes cannot"),
         ((0, 0), (100, 0), "One of the plans copies nothing, so there is no ratio."),
         ((100, 0), (0, 0), "One of the plans copies nothing, so there is no ratio."),
     ],

@@ -69,7 +69,7 @@ def _drawn(plan: ClusterPlan, broker: int) -> str:
     return " ".join([*marks, f"way:{_at(old)}:{_at(new)}", f"from:{_at(old)}", f"to:{_at(new)}"])
 
 
-def _broker(plan: ClusterPlan, host: rows.BrokerRow) -> list[str]:
+def _broker(plan: ClusterPlan, host: rows.BrokerRow, *, brief: bool = False) -> list[str]:
     broker = host.broker_id
     before, after = _loads(plan, broker)
     busiest = max(_busy(plan, row.broker_id) for row in plan.brokers)
@@ -77,8 +77,11 @@ def _broker(plan: ClusterPlan, host: rows.BrokerRow) -> list[str]:
     percents = [f"{100 * size / CAPACITY:.0f}" for size in sizes]
     disk = [_drawn(plan, broker), *percents[:2], ("hot " if sizes[2] / CAPACITY > HOT / 100 else "") + percents[2]]
     waves = [row for row in plan.broker_waves if row.broker_id == broker]
+    mark = MARKS.get(broker, "")
+    was = "" if before.in_band or mark or brief else "was outside"
+    outside = was if after.in_band else "outside"
     return [
-        f"{broker} {MARKS.get(broker, '')}".strip(),
+        " ".join(filter(None, (f"{broker}", mark, outside))),
         host.rack or "-",
         *(disk if host.disk_capacity_bytes else ["", "-", "-", "-"]),
         _gb(sum(row.in_bytes for row in waves)),
@@ -89,17 +92,27 @@ def _broker(plan: ClusterPlan, host: rows.BrokerRow) -> list[str]:
     ]
 
 
-BROKER = ("broker", "rack", "drawn,", "before, %", "after, %", "peak, %", "gets, GB", "sends, GB", "drawn", "busy, h",
-          "leaders", "after")  # fmt: skip
+BROKER = ("broker", "rack", "drawn,", "before", "after", "peak", "gets", "sends", "drawn", "copying",
+          "before", "after")  # fmt: skip
 
 
 def _by_rack(plan: ClusterPlan) -> list[rows.BrokerRow]:
     return sorted(plan.brokers, key=lambda row: (row.rack or "", row.broker_id))
 
 
+def _with_sum(plan: ClusterPlan, shown: Sequence[rows.BrokerRow], *, brief: bool = False) -> list[Row]:
+    ids = {row.broker_id for row in shown}
+    waves = [row for row in plan.broker_waves if row.broker_id in ids]
+    leaders = [sum(row.leaders for row in plan.balance if row.broker_id in ids and row.placement == side)
+               for side in ("before", "after")]  # fmt: skip
+    copies = (_gb(sum(row.in_bytes for row in waves)), _gb(sum(row.out_bytes for row in waves)))
+    total = ["sum", "", "", "", "", "", *copies, "", "", *(f"{count:,}" for count in leaders)]
+    return by_header(BROKER, *(_broker(plan, host, brief=brief) for host in shown), total)
+
+
 def brokers(plan: ClusterPlan) -> list[Row]:
-    """All brokers, by rack and id."""
-    return by_header(BROKER, *(_broker(plan, host) for host in _by_rack(plan)))
+    """All brokers, by rack and id; many ones without what was before."""
+    return _with_sum(plan, _by_rack(plan), brief=plan is MANY)
 
 
 def most_loaded(plan: ClusterPlan) -> list[Row]:
@@ -113,7 +126,7 @@ def most_loaded(plan: ClusterPlan) -> list[Row]:
 
     first = sorted((row for row in plan.brokers if row.broker_id != _DEAD), key=fullest)[:10]
     others = sorted((row for row in plan.brokers if row not in first), key=busiest)[:10]
-    return by_header(BROKER, *(_broker(plan, host) for host in (*first, *others)))
+    return _with_sum(plan, [*first, *others])
 
 
 _DEAD = 3  # its capacity is unknown
@@ -397,18 +410,31 @@ _WHEN = {"both": "before and after", "before": "before only", "after": "after on
 
 def _finding(row: rows.FindingRow | rows.InputFindingRow, when: str, count: int = 1) -> list[str]:
     similar = f"{count} similar findings, the first: " if count > 1 else ""
-    return [str(count), row.rule, f"{similar}{row.subject}: {row.detail} ({when})", row.remedy]
+    return [row.remedy, f"{similar}{row.subject}: {row.detail}", when, str(count), row.rule]
 
 
-_FINDING = ("findings", "kind", "what", "what to do")
+_FINDING = ("what", "when", "findings", "code")
+
+
+def _by_remedy(*found: list[str]) -> list[Row]:
+    """Below a head for each remedy, the findings that it helps."""
+    remedies = dict.fromkeys(remedy for remedy, *_ in found)
+    lines = [
+        line
+        for remedy in remedies
+        for line in (
+            ["", "", "", f"What to do: {remedy}" if remedy else "Only noted"],
+            *(cells for other, *cells in found if other == remedy),
+        )
+    ]
+    return by_header(_FINDING, *lines)
 
 
 def open_findings(plan: ClusterPlan) -> list[Row]:
     """Dangers, doubtful input, what a limit leaves, then the others by severity; similar ones are counted."""
     found, inputs = {row.code: row for row in reversed(plan.findings)}, {r.standing: r for r in plan.input_findings}
     when = {"contradicts": "contradicts, 603 rows", "left_out": "left out, 602 rows", "broken": "broken"}
-    return by_header(
-        _FINDING,
+    return _by_remedy(
         _finding(found["stops_writes"], _WHEN["during"]),
         *(_finding(inputs[standing], text) for standing, text in when.items()),
         _finding(found["limited"], _WHEN["after"]),
@@ -420,7 +446,7 @@ def open_findings(plan: ClusterPlan) -> list[Row]:
 def fixed_findings(plan: ClusterPlan) -> list[Row]:
     """What the plan fixes, then what is noted."""
     [fixed] = [row for row in plan.findings if row.when == "before"]
-    return by_header(_FINDING, _finding(fixed, "before only"), _finding(plan.input_findings[0], "noted, 600 rows"))
+    return _by_remedy(_finding(fixed, "before only"), _finding(plan.input_findings[0], "noted, 600 rows"))
 
 
 def _shown(figure: str, value: float | None) -> str:

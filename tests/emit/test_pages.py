@@ -48,7 +48,7 @@ def synthetic(n_brokers: int, *, style: str = "careful", partitions: int = 300, 
         {
             "broker_id": b, "placement": side, "rack": racks[b % 3], "disk_bytes": (90 + b % swing) * GB * (b > 0),
             "replicas": 100 + b % swing, "leaders": 30 + b % swing, "in_bytes_per_s": 10**6 * (b % swing),
-            "out_bytes_per_s": 0, "disk_lower_bytes": 85 * GB, "disk_upper_bytes": 105 * GB,
+            "out_bytes_per_s": 0, "disk_lower_bytes": 85 * GB, "disk_upper_bytes": 105 * GB, "in_band": side == "after",
         }
         for side, swing in (("before", 60), ("baseline", 30), ("after", 10))
         for b in range(n_brokers)
@@ -292,7 +292,9 @@ def test_every_table_of_the_report_scrolls_by_itself() -> None:
 def test_the_command_of_the_page_approves_this_manifest() -> None:
     """It has the first digits of the digest that an approval names; the next command executes the plan."""
     files = {d.path: d for d in documents(synthetic(12))}
-    assert f"--manifest {files['c/manifest.json'].sha256[:8]}\n./ballast run --run-id" in files["c/report.html"].content
+    page = files["c/report.html"].content
+    approval = page.index(f"--manifest {files['c/manifest.json'].sha256[:8]}</code></pre>")
+    assert approval < page.index(f"<code>{synthetic(12).run_command}</code></pre>")
     assert f"`{synthetic(12).run_command}` does everything below" in files["c/runbook.md"].content
 
 

@@ -28,7 +28,19 @@ def report_of(plan: ClusterPlan, written: Sequence[Document] = ()) -> str:
 
 
 Row = dict[str, str]  # cells by header
-_LAYOUT = {"num", "line", "name", "plan", "draw", "short", "wide", "same", "extra"}  # classes of cells that say nothing
+_LAYOUT = {
+    "num",
+    "line",
+    "name",
+    "plan",
+    "draw",
+    "short",
+    "wide",
+    "same",
+    "extra",
+    "remedy",
+    "key",
+}  # classes of cells that say nothing
 _SHAPES = {"rect", "line", "circle"}
 _WIDTH = 14  # characters of a figure in summary.txt
 _FIGURE = "(-|[0-9,.]+x?(?: %| [kMGTP]?B)?)"
@@ -53,9 +65,13 @@ class _Tables(HTMLParser):
             assert self._caption not in self.found, f"two tables are named {self._caption!r}"
             self._open.append(self.found.setdefault(self._caption, []))
         elif tag == "tr":
-            self._open[-1].append([])
+            if named.get("class") != "groups":  # heads above those of the columns
+                self._open[-1].append([])
         elif tag in ("td", "th"):
-            self._open[-1][-1].append([name for name in classes if name not in _LAYOUT])
+            if not self._open[-1]:
+                return
+            also = int(named.get("colspan", "1")) - 1
+            self._open[-1][-1] += [*([] for _ in range(also)), [name for name in classes if name not in _LAYOUT]]
             self._in_cell = True
         elif tag == "svg":
             self._svg += 1

@@ -55,24 +55,34 @@ def test_a_replica_that_stays_says_why_and_what_helps(given: dict[str, Any], det
     assert in_words(finding) == ("audit.login-events-3 on 101", detail, remedy)
 
 
-LIMITS: list[tuple[dict[str, Any], str, str]] = [
-    ({"max_moved_bytes": 60 * 10**9}, "max_moved_gb = 60", "execute this plan and run again, or raise the limit"),
+THREE, AGAIN = ", about 3 such runs", "execute this plan and run again, or raise the limit"
+LIMITS: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"max_moved_bytes": 60 * 10**9}, "max_moved_gb = 60", ", about 17 such runs", AGAIN),
+    (
+        {"max_moves": 599, "max_moved_bytes": 10**12},
+        "max_moved_gb = 1000, max_moves = 599",
+        ", about 3 such runs",
+        AGAIN,
+    ),
     (
         {"disk_headroom": 0.1},
         "disk_headroom = 0.1",
+        "",
         "add disk, let more brokers accept replicas, or lower disk_headroom",
     ),
 ]
 
 
-@pytest.mark.parametrize(("exceeded", "subject", "remedy"), LIMITS)
-def test_a_limit_names_its_setting_and_what_it_leaves(exceeded: dict[str, Any], subject: str, remedy: str) -> None:
-    """Only what is left is listed."""
+@pytest.mark.parametrize(("exceeded", "subject", "runs", "remedy"), LIMITS)
+def test_a_limit_names_its_setting_and_what_it_leaves(
+    exceeded: dict[str, Any], subject: str, runs: str, remedy: str
+) -> None:
+    """Only what is left is listed; how many runs copy all follows from the limit that is exceeded most."""
     left = {FindingCode.BAND: 2, FindingCode.NOT_EMPTIED: 0, FindingCode.RACK_SPREAD: 1}
     facts = {"exceeded": exceeded, "moved_bytes": 10**12, "moves": 1200, "left": left}
     assert in_words(Finding(FindingCode.LIMITED, "after", amount=40, facts=facts)) == (
         subject,
-        "the whole plan would copy 1.00 TB in 1,200 moves; the 40 least important changes are left out: 2 loads "
+        f"the whole plan would copy 1.00 TB in 1,200 moves{runs}; the 40 least important changes are left out: 2 loads "
         "outside bands that the whole plan meets, 1 partition that breaks the rack rule",
         remedy,
     )

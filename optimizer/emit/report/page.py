@@ -18,7 +18,7 @@ from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.decision import Decision
 from optimizer.emit.directory_lines import fullest_directories
 from optimizer.emit.figure_table import BALANCE, COST
-from optimizer.emit.findings import count_findings, first_lines, fixed_or_noted, open_findings
+from optimizer.emit.findings import by_remedy, count_findings, first_lines, fixed_or_noted, open_findings
 from optimizer.emit.goals import origin, validity
 from optimizer.emit.inside_sentences import directories_in_words, moves_in_words
 from optimizer.emit.pages import render, text_of
@@ -268,10 +268,10 @@ def _of_findings(plan: ClusterPlan) -> Variables:
     fixed, fixed_more = first_lines(fixed_or_noted(plan), _MOST_FINDINGS)
     return {
         "limited": limited(plan),
-        "open": open_,
+        "open": by_remedy(open_),
         "open_more": open_more,
         "open_count": count_findings(open_) + open_more,
-        "fixed": fixed,
+        "fixed": by_remedy(fixed),
         "fixed_more": fixed_more,
         "fixed_count": count_findings(fixed) + fixed_more,
     }

@@ -1,40 +1,51 @@
-(function () {
-  var time = document.querySelector("time[data-until]");
+(() => {
+  const all = query => document.querySelectorAll(query), make = name => document.createElement(name);
+  const shown = number => number.toLocaleString("en");
+  const time = document.querySelector("time[data-until]");
   if (time && Date.now() > new Date(time.dateTime)) {
-    var box = document.querySelector(".verdict"), tag = box.querySelector(".tag"), late = document.createElement("b");
+    const box = document.querySelector(".verdict");
     box.className = "box verdict red";
-    tag.textContent = "✖ Too old to approve or to begin: plan again";
-    document.querySelector(".approve pre").hidden = true;
-    late.className = "late"; late.textContent = " (this time has passed)"; time.after(late);
+    box.querySelector(".tag").textContent = "✖ Too old to approve or to begin: plan again";
+    all(".approve pre").forEach(command => { command.hidden = true; });
+    time.insertAdjacentHTML("afterend", '<b class="late"> (this time has passed)</b>');
   }
-  window.addEventListener("beforeprint", function () { document.querySelectorAll("details:not(.folded)").forEach(function (part) { part.open = true; }); });
-  document.querySelectorAll("table.sorted").forEach(function (table) {
-    var body = table.tBodies[0], rows = Array.from(body.rows), heads = table.tHead.rows[table.tHead.rows.length - 1].cells, texts, timer;
+  if (navigator.clipboard) all(".approve pre").forEach(command => {
+    const button = make("button"), text = command.textContent;
+    button.textContent = "Copy";
+    button.onclick = () => navigator.clipboard.writeText(text).then(() => { button.textContent = "Copied"; });
+    command.append(button);
+  });
+  addEventListener("beforeprint", () => all("details:not(.folded)").forEach(part => { part.open = true; }));
+  all("table.sorted").forEach(table => {
+    const body = table.tBodies[0], rows = [...body.rows], heads = [...[...table.tHead.rows].pop().cells];
+    let texts, timer;
     if (rows.length > 20) {
-      var input = document.createElement("input"), count = document.createElement("output");
-      input.type = "search"; input.placeholder = "Filter " + rows.length.toLocaleString("en") + " rows";
+      const input = make("input"), count = make("output"),
+        total = shown(rows.length) + " rows";
+      input.type = "search"; input.placeholder = "Filter " + total;
       input.setAttribute("aria-label", "Filter: " + table.getAttribute("aria-label"));
       table.parentNode.before(input, count);
-      input.oninput = function () { clearTimeout(timer); timer = setTimeout(function () {
-        var words = input.value.toLowerCase().split(" "), left = 0;
-        texts = texts || rows.map(function (row) { return Array.from(row.cells, function (cell) { return cell.textContent; }).join(" ").toLowerCase(); });
-        rows.forEach(function (row, i) { row.hidden = !words.every(function (word) { return texts[i].includes(word); }); left += !row.hidden; });
-        count.textContent = input.value ? left.toLocaleString("en") + " of " + rows.length.toLocaleString("en") + " rows" : "";
+      input.oninput = () => { clearTimeout(timer); timer = setTimeout(() => {
+        const words = input.value.toLowerCase().split(" ");
+        let left = 0;
+        texts = texts || rows.map(row => [...row.cells].map(cell => cell.textContent).join(" ").toLowerCase());
+        rows.forEach((row, i) => { row.hidden = !words.every(word => texts[i].includes(word)); left += !row.hidden; });
+        count.textContent = input.value ? shown(left) + " of " + total : "";
       }, 120); };
     }
-    Array.from(heads).forEach(function (head, column) {
+    heads.forEach((head, column) => {
       if (!head.textContent.trim() || head.querySelector(".unseen, svg")) return;
-      var button = document.createElement("button");
-      button.type = "button"; button.append(...head.childNodes); head.append(button);
-      button.onclick = function () {
-        var up = head.getAttribute("aria-sort") === "descending" ? 1 : -1, whole = /^[\d,.]+$/;
-        var texts = rows.map(function (row) { return row.cells[column].textContent.trim(); });
-        var number = head.className === "num" || texts.every(function (text) { return whole.test(text.split(" ")[0]); });
-        var keys = rows.map(function (row, i) { var n = parseFloat(texts[i].replace(/,/g, "")); return [number ? (isNaN(n) ? -1 : n) : texts[i], row]; });
-        keys.sort(function (a, b) { return (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0) * up; });
-        Array.from(heads).forEach(function (other) { other.removeAttribute("aria-sort"); });
-        head.setAttribute("aria-sort", up > 0 ? "ascending" : "descending");
-        body.append(...keys.map(function (key) { return key[1]; }));
+      const button = make("button");
+      button.append(...head.childNodes); head.append(button);
+      button.onclick = () => {
+        const up = head.ariaSort === "descending" ? 1 : -1;
+        const texts = rows.map(row => row.cells[column].textContent.trim()), number = head.className === "num" || texts.every(text => /^[\d,.]+$/.test(text.split(" ")[0]));
+        const value = text => !number ? text : /\d/.test(text) ? parseFloat(text.replace(/,/g, "")) : -1;
+        const keys = rows.map((row, i) => [value(texts[i]), row]);
+        keys.sort(([a], [b]) => (a < b ? -1 : +(a > b)) * up);
+        heads.forEach(other => { other.ariaSort = null; });
+        head.ariaSort = up > 0 ? "ascending" : "descending";
+        body.append(...keys.map(key => key[1]));
       };
     });
   });
