@@ -33,7 +33,7 @@ older version. Delta can read versions of the last week (`delta.deletedFileReten
 then uses disk space for longer. These read by version:
 
 - a stage reads the rows that its own process wrote, so another process on the same run changes nothing for it;
-- [reading plans](reading-plans.md) and [operations](operations.md#run-again-recompute-a-past-plan) read the rows of an
+- [reading plans](reading-plans.md) and [runs](runs.md#run-again-recompute-a-past-plan) read the rows of an
   attempt that a later attempt replaced;
 - a test of the pipeline checks that the recorded input gives the recorded plan again.
 
@@ -145,7 +145,7 @@ def configuration_page() -> str:
         "",
         "## [approval]",
         "",
-        "Rules of `./ballast approve --by-rules` ([execution](execution.md#approve-by-rules)). The section may be",
+        "Rules of `./ballast approve --by-rules` ([approve](approve.md#approve-by-rules)). The section may be",
         "missing. A limit that is left out limits nothing; at least one is needed, and the rules approve no plan of a",
         "cluster without any limit. Limits are numbers from 0 to 10^18.",
         "No plan and no `config_hash` depends on this section.",

@@ -1,6 +1,6 @@
 """What each command does in each phase of the wave that holds the cluster. Only this table decides it.
 
-``run``, ``rollback``, ``wave`` and the steering commands ask it before they change anything; docs/execution.md prints
+``run``, ``rollback``, ``wave`` and the steering commands ask it before they change anything; docs/journal.md prints
 it.
 """
 
@@ -154,7 +154,7 @@ def _why_ending(hold: Hold | None) -> str:
 
 
 def markdown() -> str:
-    """The table for docs/execution.md: a row for each command; phases with equal cells share a column."""
+    """The table for docs/journal.md: a row for each command; phases with equal cells share a column."""
     columns: dict[tuple[Act, ...], list[Column]] = {}
     for column in (*Phase, *Other):
         columns.setdefault(tuple(acts[column] for acts in TABLE.values()), []).append(column)

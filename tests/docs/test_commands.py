@@ -26,7 +26,8 @@ from tests.docs.pages import ROOT, Block, blocks, output_under
 LINKED = ("ballast", "spark-submit.sh", "conf", ".venv", ".jars")
 README = ROOT / "README.md"
 FIRST_PLAN = ROOT / "docs" / "first-plan.md"
-PLAN, QUERY = blocks("sh", pages=(ROOT / "docs" / "operations.md",))
+[PLAN] = blocks("sh", pages=(ROOT / "docs" / "own-cluster.md",))
+[QUERY] = blocks("sh", pages=(ROOT / "docs" / "spark-sql.md",))
 ASKING = ROOT / "docs" / "asking.md"
 READING = ROOT / "docs" / "reading-plans.md"
 # The page's Python: five questions in pandas, then the set-up of DuckDB and of Spark; their questions are SQL.
@@ -34,7 +35,7 @@ READING = ROOT / "docs" / "reading-plans.md"
 QUESTIONS_TO_RUNS = [block for block in blocks("sh", pages=(ASKING,)) if "./ballast compare" not in block.body]
 QUESTIONS = tuple(blocks("sql", pages=(READING,)))
 NEXT = "-- next"
-PRINTED = "printed.txt"  # what the job of the operations page has printed
+PRINTED = "printed.txt"  # what the job of the page about your own cluster has printed
 
 
 def run_block(block: Block, folder: Path) -> str:
@@ -82,7 +83,7 @@ def promised_files() -> set[str]:
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the run of the operations page."""
+    """A folder with the run of the page about your own cluster."""
     folder = tmp_path_factory.mktemp("sample")
     (folder / PRINTED).write_text(run_block(PLAN, folder), encoding="utf-8")
     return folder
@@ -114,8 +115,8 @@ def october(day: int, hour: int, minute: int) -> datetime:
 
 
 @pytest.mark.all_only
-def test_operations_run_and_query(sample: Path) -> None:
-    """The run of the operations page writes the files that the page of the first plan names; the query reads tables."""
+def test_run_and_query(sample: Path) -> None:
+    """The run of docs/own-cluster.md writes the files that the page of the first plan names; the query reads tables."""
     folder = sample / "out" / "first" / "sample"
     assert sorted(name for name in promised_files() if not (folder / name).is_file()) == []
     assert len(run_block(QUERY, sample).splitlines()) > 10
@@ -123,7 +124,7 @@ def test_operations_run_and_query(sample: Path) -> None:
 
 @pytest.mark.all_only
 def test_compare_prints_what_the_page_shows(sample: Path, tmp_path: Path) -> None:
-    """The second run of the page and its comparison with the run of the operations page, before a wave is executed."""
+    """The second run of the page and its comparison with the first run, before a wave is executed."""
     shutil.copytree(sample / "warehouse", tmp_path / "warehouse")
     shutil.rmtree(tmp_path / "warehouse" / "executions", ignore_errors=True)
     [block] = [block for block in blocks("sh", pages=(ASKING,)) if "./ballast compare" in block.body]
@@ -135,7 +136,7 @@ def test_compare_prints_what_the_page_shows(sample: Path, tmp_path: Path) -> Non
 
 @pytest.mark.all_only
 def test_questions_about_a_run_print_what_the_page_shows(sample: Path) -> None:
-    """Each question about the run of the operations page prints the output below it."""
+    """Each question about the first run prints the output below it."""
     asked = [block for block in QUESTIONS_TO_RUNS if "--cluster sample" in block.body]
     assert len(asked) == 10
     printed = {block.body: answered(block, sample) for block in asked}
@@ -185,7 +186,7 @@ def test_questions_print_what_the_page_shows(executed: Path, set_up: Block) -> N
 
 @pytest.mark.all_only
 def test_readme_run_prints_what_its_page_shows(sample: Path) -> None:
-    """The job of the operations page ends with the output of the first plan's page, except for the run id: README's
+    """The job of docs/own-cluster.md ends with the output of the first plan's page, except for the run id: README's
     first command is the same job (``tests/setup/test_submit.py``)."""
     command, shown = next(blocks("sh", pages=(README,))), next(blocks("text", pages=(FIRST_PLAN,)))
     assert command.body.strip() == "./spark-submit.sh"

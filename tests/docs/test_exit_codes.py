@@ -31,11 +31,11 @@ def of_help(text: str) -> dict[int, str]:
     return {int(code): meaning for code, meaning in re.findall(r"(\d) (\D+)", listed)}
 
 
-def of_page(name: str) -> dict[int, str]:
-    """The meanings by code in a page's table of exit codes."""
-    table = (ROOT / name).read_text(encoding="utf-8").partition("| exit code | meaning |\n|---|---|\n")[2]
-    rows = table.partition("\n\n")[0]
-    return {int(code): meaning for code, meaning in re.findall(r"^\| (\d) \| (.+) \|$", rows, re.MULTILINE)}
+def of_page(column: int) -> dict[int, str]:
+    """The meanings by code in a column of the page's table: of jobs, or of commands. A dash is no meaning."""
+    table = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8").partition("|---|---|---|\n")[2]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.partition("\n\n")[0].splitlines()]
+    return {int(row[0]): row[column] for row in rows if row[column] != "-"}
 
 
 # By place: a list, and its word for each refusal.
@@ -43,8 +43,8 @@ LISTS: Mapping[str, tuple[dict[int, str], dict[type[BallastError], str]]] = {
     "spark-submit.sh JOB --help": (of_help(job_options.EPILOG), OF_RUNS),
     "spark-submit.sh --help": (of_help(usage({})), OF_RUNS),
     "ballast --help": (of_help(parser().format_help()), OF_COMMANDS),
-    "docs/operations.md": (of_page("docs/operations.md"), {**OF_RUNS, Refused: "[execution](execution.md#one-wave)"}),
-    "docs/execution.md": (of_page("docs/execution.md"), OF_COMMANDS),
+    "docs/exit-codes.md, jobs": (of_page(1), OF_RUNS),
+    "docs/exit-codes.md, commands": (of_page(2), OF_COMMANDS),
 }
 
 

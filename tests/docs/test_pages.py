@@ -3,6 +3,7 @@
 import re
 import shlex
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,11 @@ from tests.docs.pages import PAGES, ROOT, Block, blocks, links
 COMMANDS = tuple(blocks("sh"))
 GENERATED = {"configuration.md", "tables.md"}
 BY_HAND = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED)]
+DOCS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+TASKS = (
+    *("add-brokers", "drain", "racks", "leaders", "single-goal", "disks", "topics", "limits", "consumers"),
+    *("approve", "execute", "runbook", "nightly", "runs", "site", "spark-sql"),
+)
 KAFKA_TOOLS = {
     *("topics", "broker-api-versions", "log-dirs", "reassign-partitions", "configs", "leader-election"),
     *("consumer-groups", "acls"),
@@ -53,14 +59,39 @@ def test_answers_in_readme_are_those_of_the_page() -> None:
     assert [line for line in lines if f"\n{line}\n" not in page] == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "trouble.md", "cruise-control.md", "rights.md"])
-def test_pages_that_lead_elsewhere_name_existing_sections(name: str) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_name_existing_sections(page: Path) -> None:
     """Each link with an anchor leads to a heading of its page."""
-    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for page, anchor in re.findall(r"\]\(([\w.-]+\.md)#([\w-]+)\)", text):
-        headings = re.findall(r"^#+ (.*)$", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE)
-        anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-        assert anchor in anchors, (page, anchor)
+    for target, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", page.read_text(encoding="utf-8")):
+        aim = page.parent / target if target else page
+        assert anchor in sections(aim), (target, anchor)
+
+
+def sections(page: Path) -> set[str]:
+    """Anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_tasks_begin_with_their_command() -> None:
+    """Each page of a task of its own shows what to type before it explains anything."""
+    assert [
+        name for name in TASKS if not re.match(r"# .*\n\n```(?:sh|text)\n", (ROOT / "docs" / f"{name}.md").read_text())
+    ] == []
+
+
+def test_no_sentence_is_written_twice() -> None:
+    """A sentence of 60 characters or more, outside of code and tables, is on one page only, and once."""
+    written = Counter(sentence for page in DOCS for sentence in sentences(page))
+    assert [sentence for sentence, times in written.items() if times > 1] == []
+
+
+def sentences(page: Path) -> list[str]:
+    """Long sentences of a page in lower case, without code blocks, tables and the targets of links."""
+    text = re.sub(r"^ *```.*?^ *```$|^\|.*?$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"\]\([^)]*\)", "", text).replace("[", "").lower()
+    parts = re.split(r"(?<=[.:;])\s|\n\n|\n *- |\n *\d\. ", text)
+    return [sentence for part in parts if len(sentence := " ".join(part.split())) >= 60]
 
 
 @pytest.mark.parametrize("page", BY_HAND, ids=lambda page: page.name)
@@ -122,37 +153,24 @@ def test_kafka_commands_name_kafkas_tools(block: Block) -> None:
 
 
 def test_queries_name_existing_columns() -> None:
-    """Every query of the operations page reads existing columns."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    """Every query of the page about Spark SQL reads existing columns."""
+    text = (ROOT / "docs" / "spark-sql.md").read_text(encoding="utf-8")
     queries = re.findall(r"SELECT ([\w, *]+) FROM delta\.\\?`(?:\$PWD|/srv/ballast)/warehouse/(\w+)\\?`", text)
     assert len(queries) >= 7
     for columns, table in queries:
         assert set(columns.split(", ")) - {"*"} <= set(ALL[table].names), table
 
 
-def test_wave_commands_of_the_page_are_valid() -> None:
-    """The parser accepts every command line of the page on execution."""
-    text = (ROOT / "docs" / "execution.md").read_text(encoding="utf-8").replace("$step", "off")
-    lines = re.findall(r"^ *\./ballast (.*?)(?: \|\| break)?$", text, re.MULTILINE)
-    parsed = [parser().parse_args(line.split()) for line in lines]
-    first = [
-        "show",
-        "show",
-        "show",
-        "report",
-        "report",
-        "report",
-        "approve",
-        "approve",
-        "revoke",
-        "run",
-        *STEERING,
-        "rollback",
-        "rollback",
-        *list(STEPS)[:5],
-    ]
-    assert [getattr(options, "step", options.command) for options in parsed[: len(first)]] == first
-    assert all(f"`{step}` |" in text for step in STEPS)
+def test_commands_of_pages_are_valid() -> None:
+    """The parser accepts every command line that begins a line of a page, and the pages show each command."""
+    bodies = [block.body.replace("\\\n", " ") for block in blocks("text", pages=DOCS)]
+    lines = re.findall(r"^\./ballast (.*)$", "\n".join(bodies), re.MULTILINE)
+    parsed = [parser().parse_args(shlex.split(line)) for line in lines]
+    commands = {"show", "report", "approve", "revoke", "run", *STEERING, "rollback", "wave", "verify", "tidy"}
+    assert {options.command for options in parsed} >= commands
+    wave = (ROOT / "docs" / "wave.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\./ballast wave (\w+)", wave, re.MULTILINE) == list(STEPS)[:5]
+    assert all(f"`{step}` |" in wave for step in STEPS)
 
 
 def test_commands_of_the_page_on_asking_are_valid() -> None:

@@ -96,5 +96,5 @@ def test_a_command_does_what_its_cell_says(
 
 
 def test_the_page_has_the_table() -> None:
-    """docs/execution.md is made from it."""
-    assert markdown() in Path(HOME, "docs", "execution.md").read_text(encoding="utf-8")
+    """docs/journal.md is made from it."""
+    assert markdown() in Path(HOME, "docs", "journal.md").read_text(encoding="utf-8")
