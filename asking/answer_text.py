@@ -9,6 +9,7 @@ import pandas as pd
 from asking.answer import LEAVING, OUTSIDE, Answer
 from asking.question import sets_bands
 from asking.sections import Grid, split
+from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import BY_NAME, Figure
 from optimizer.planning.in_memory import Tables
 from optimizer.planning.plan_figures import Figures
@@ -163,13 +164,16 @@ def _cell(row: Row, column: Column) -> str:
 def remarks(answers: Sequence[Answer]) -> Iterator[str]:
     """Sentences below the table: what does not fit, and what stays broken."""
     for answer in answers:
-        if answer.shortage:
+        if answer.shortage and (answer.plan or len(answers) > 1):  # else the first sentence says it
             yield f"{answer.question.name}: {answer.shortage.words()}."
         if answer.plan:
             if sets_bands(answer.question):
                 outside = clause(round(answer.figures[OUTSIDE][1] or 0), "broker", "is", "are")
                 yield f"{answer.question.name}: {outside} outside its own bands."
             tables = answer.plan.tables
+            findings = tables["findings"]
+            limits = findings[findings["code"] == FindingCode.LIMITED]
+            yield from (f"{answer.question.name}: {row.subject}: {row.detail}." for row in limits.itertuples())
             for when, counts in (("after the plan", _stays(tables)), ("of its waves", _codes(tables["wave_findings"]))):
                 if counts:
                     yield f"{answer.question.name}: findings {when}: {_listed(counts)}."
