@@ -6,7 +6,7 @@
     const box = document.querySelector(".verdict");
     box.className = "box verdict red";
     box.querySelector(".tag").textContent = "✖ Too old to approve or to begin: plan again";
-    all(".approve pre").forEach(command => { command.hidden = true; });
+    all(".approve pre, .then").forEach(part => { part.hidden = true; });
     time.insertAdjacentHTML("afterend", '<b class="late"> (this time has passed)</b>');
   }
   if (navigator.clipboard) all(".approve pre").forEach(command => {
