@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from execution.in_charge import is_alive, on_other_host
 from execution.journal import Hold, Journal, WaveId
 from execution.planned import Plan, describe_revocation, in_words
-from optimizer.emit.cluster_plan import run_command
+from optimizer.emit.cluster_plan import YOUR_CONFIG, run_command
 from optimizer.units import human_times, listed, plural
 from stored.runs import StoredRun
 from stored.tables import Warehouse
@@ -134,7 +134,8 @@ def _describe_approval(warehouse: Warehouse, plan: Plan, by: str, config: str | 
     for note in decision["notes"] if decision else ():
         yield f"{note['kind']}: {note['subject']} {note['text']}"
     if stored.waves:
-        yield f"To execute it: {run_command(plan.run_id, plan.cluster_id, config)}"
+        where = "" if config else YOUR_CONFIG  # an option that was given is added to each command
+        yield f"To execute it: {run_command(plan.run_id, plan.cluster_id, where)}"
     if plan.valid_until and plan.valid_until < datetime.now(tz=UTC):
         yield (
             f"The plan expired at {in_words(plan.valid_until)}. Its first wave refuses it too: "

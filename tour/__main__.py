@@ -47,12 +47,12 @@ class Step:
     Parameters
     ----------
     meanwhile : callable, optional
-        What happens to the cluster while the command runs.
+        What happens to the cluster while the command runs, until the event that the tour is interrupted.
     """
 
     text: str
     command: str
-    meanwhile: Callable[[], None] | None = None
+    meanwhile: Callable[[threading.Event], None] | None = None
 
 
 def steps(home: Path, kafka: Cluster) -> Iterator[Step]:
@@ -75,20 +75,22 @@ def steps(home: Path, kafka: Cluster) -> Iterator[Step]:
     yield Step(
         f"Execute it. In the middle broker {EMPTY} is killed, and started again after a while.",
         f"./ballast run {execute}",
-        meanwhile=lambda: _kill_for_a_while(kafka),
+        meanwhile=lambda interrupted: _kill_for_a_while(kafka, interrupted),
     )
     yield Step("Take it back.", f"./ballast rollback {execute} --all")
 
 
-def _kill_for_a_while(kafka: Cluster) -> None:
+def _kill_for_a_while(kafka: Cluster, interrupted: threading.Event) -> None:
     """Kill a broker that receives copies, and start it again when ``run`` has noticed."""
     with kafka_admin.connected({"bootstrap_servers": kafka.bootstrap}) as admin:
         while not admin.list_partition_reassignments():
             time.sleep(0.2)
-    time.sleep(_COPYING_SECONDS)
+    if interrupted.wait(_COPYING_SECONDS):
+        return
     _print(f"   -- broker {EMPTY} is killed")
     kafka.stop_broker(EMPTY, signal.SIGKILL)
-    time.sleep(_DEAD_SECONDS)
+    if interrupted.wait(_DEAD_SECONDS):
+        return
     _print(f"   -- broker {EMPTY} starts again")
     kafka.start_broker(EMPTY)
 
@@ -113,10 +115,15 @@ def perform(step: Step, number: int, *, waits: bool) -> None:
     _print(f"\n== {number}. {step.text}\n$ {step.command}")
     if waits:
         input("[Enter] ")
-    process = subprocess.Popen(["bash", "-c", step.command], cwd=HOME)
+    process, interrupted = subprocess.Popen(["bash", "-c", step.command], cwd=HOME), threading.Event()
     if step.meanwhile:
-        threading.Thread(target=step.meanwhile, daemon=True).start()
-    if code := process.wait():
+        threading.Thread(target=step.meanwhile, args=[interrupted], daemon=True).start()
+    try:
+        code = process.wait()
+    except BaseException:
+        interrupted.set()
+        raise
+    if code:
         raise ClusterError(f"the command ended with {code}")
 
 
@@ -144,7 +151,8 @@ def main(words: list[str]) -> int:
         _print_error("the tour waits for a key between its steps, and there is no terminal: give --yes")
         return 2
     adopt_orphans()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     home = Path(tempfile.mkdtemp(prefix="ballast-tour-"))
     try:
@@ -154,6 +162,7 @@ def main(words: list[str]) -> int:
         _print_error(error)
         return 1
     except (KeyboardInterrupt, EOFError):
+        _print("\nThe tour stops; that takes some seconds.")
         return 128 + signal.SIGINT
     finally:
         end_children()

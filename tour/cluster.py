@@ -264,7 +264,13 @@ def _launch(node: Node) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
     with node.output.open("wb") as output:
         node.process = subprocess.Popen(
-            command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=node.home, env=environment
+            command,
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            cwd=node.home,
+            env=environment,
+            start_new_session=True,
         )
 
 

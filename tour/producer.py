@@ -67,6 +67,7 @@ def producing(servers: str, topic: str, *, every_seconds: float = 0.05) -> Itera
     thread.start()
     try:
         yield result
-    finally:
         stop.set()
         thread.join()
+    finally:
+        stop.set()  # after an error nobody waits: without its brokers a send ends after minutes

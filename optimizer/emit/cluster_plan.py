@@ -13,10 +13,12 @@ from optimizer.emit.requested import Requested
 from optimizer.settings import Policy, Schedule
 from optimizer.units import SECONDS_PER_HOUR
 
+YOUR_CONFIG = " --config YOUR_CONFIG"
 
-def run_command(run_id: str, cluster_id: str, config: str | None = None) -> str:
-    """The command that executes all waves of a plan after its approval, with the operator's configuration file."""
-    return f"./ballast run --run-id {run_id} --cluster {cluster_id} --config {config or 'YOUR_CONFIG'}"
+
+def run_command(run_id: str, cluster_id: str, where: str = YOUR_CONFIG) -> str:
+    """The command that executes all waves of a plan after its approval; ``where`` says where its cluster is."""
+    return f"./ballast run --run-id {run_id} --cluster {cluster_id}{where}"
 
 
 @dataclass(frozen=True)

@@ -59,16 +59,18 @@ def test_the_tour_goes_on_after_a_kill_and_leaves_nothing(toured: tuple["subproc
 
 
 @pytest.mark.all_only
-def test_nothing_is_left_after_ctrl_c(toured: tuple["subprocess.Popen[bytes]", Path]) -> None:
-    """Ctrl-C reaches the tour while Spark plans."""
+@pytest.mark.parametrize("moment", ["run tour: 1 cluster", "in flight"])
+def test_nothing_is_left_after_ctrl_c(toured: tuple["subprocess.Popen[bytes]", Path], moment: str) -> None:
+    """Ctrl-C reaches the tour while Spark plans, and while a wave runs; it ends within seconds."""
     process, output = toured
     deadline = time.monotonic() + SECONDS
-    while "run tour: 1 cluster" not in output.read_text():
+    while moment not in output.read_text():
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(30) == 130
+    assert "Traceback" not in output.read_text().partition("in flight")[2]
     assert output.read_text().endswith("Everything is stopped and removed.\n")
     assert left(output.parent) == []
 
