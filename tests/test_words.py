@@ -52,6 +52,7 @@ MAY_LOAD = {
     "optimizer/stages/emit/emit.py": {"missed_in_words"},
     "optimizer/stages/emit/gather.py": {""},
     "optimizer/stages/ingest/ingest.py": {"_as_malformed"},
+    "asking/answer_text.py": {"remarks"},
     "asking/judge/broken_rules.py": {"broken_rules", "_sentence"},
     "optimizer/planning/unexplained.py": {"unexplained_findings"},
     "optimizer/wording/partition_words.py": {"unexplained"},

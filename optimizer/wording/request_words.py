@@ -100,8 +100,8 @@ def no_spare_replica(finding: Finding) -> Words:
 
 def one_replica(finding: Finding) -> Words:
     """Amount: partitions; fact ``topics``."""
-    singular, several = "has one replica and stops with its broker", "have one replica each and stop with their brokers"
-    stop = clause(int(finding.amount or 0), "partition", singular, several)
+    stops = ("of one replica stops with its broker", "of one replica stop with its broker")
+    stop = clause(int(finding.amount or 0), "partition", *stops)
     return Words(first_of(finding.facts["topics"]), stop, "request more replicas with policy.replication_factors")
 
 

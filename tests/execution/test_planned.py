@@ -206,7 +206,7 @@ def test_an_approval_describes_the_plan(warehouse: Warehouse) -> None:
     expiry = {"captured_at": "2026-01-01T00:00:00+00:00", "valid_until": "2026-01-02T00:00:00+00:00"}
     old = replace(plan, manifest={**plan.manifest, **expiry, "goals": goals})
     text = approve(warehouse, old, manifest_sha256="", by="ann", max_hours=1e9, config="conf/site.toml")
-    assert "--config conf/site.toml\n" in text
+    assert f"\nTo execute it: ./ballast run --run-id {RUN} --cluster {CLUSTER}\n" in text  # the option is added later
     assert approve(warehouse, old, manifest_sha256="", by="ann", max_hours=1e9).splitlines() == [
         first,
         "It copies 298 GB in 2 waves, 1 h 00 min to 1 h 20 min.",

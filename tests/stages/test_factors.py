@@ -126,3 +126,17 @@ def test_a_factor_without_a_spare_replica_is_reported() -> None:
     )
     detail = "2 replicas requested, min.insync.replicas: 2; one broker down stops its writers"
     assert shown == [["t0", "after", detail, "request one more replica, or lower min.insync.replicas"]]
+
+
+def test_topics_of_one_replica_are_named_in_one_finding() -> None:
+    """Whatever is planned, they stop with their broker; a topic that gets a second replica does not."""
+    rows = rows_of("a", seed=1)
+    for row in rows["instance"]:
+        if row["topic"] in ("t0", "t1", "t2"):
+            row["replicas"] = row["isr"] = row["replicas"][:1]
+            row["replication_factor"] = 2 if row["topic"] == "t1" else 1
+    findings = found_in(rows, Policy())
+    shown = findings[findings["rule"] == FindingCode.ONE_REPLICA][["subject", "when", "detail", "remedy"]]
+    detail = "80 partitions of one replica stop with its broker"
+    remedy = "request more replicas with policy.replication_factors"
+    assert shown.to_numpy().tolist() == [["t0 and 1 more", "both", detail, remedy]]
