@@ -38,7 +38,7 @@ def work(seconds=0.5):
 
 @pytest.fixture(scope="session")
 def session():
-    work(1)
+    work(1.1)
 
 @pytest.fixture(scope="module")
 def short():
@@ -98,7 +98,7 @@ def test_a_test_over_the_limit_fails(tmp_path: Path) -> None:
     assert printed.splitlines()[-2] == tiers.ANNOUNCEMENT
     rows = {row["name"]: row for row in json.loads((tmp_path / durations.FILE).read_text(encoding="utf-8"))}
     cost = {name.partition("::")[2]: row["cpu_seconds"] for name, row in rows.items()}
-    assert (cost["[session]"] > 0.9, 0.4 < cost["[short]"] < 1, cost["test_quick"] < 0.2) == (True, True, True)
+    assert (cost["[session]"] >= 1, 0.4 < cost["[short]"] < 1, cost["test_quick"] < 0.2) == (True, True, True)
     assert (cost["test_sets_up"] > 0.4, rows["test_a.py::test_waits"]["seconds"] > 0.4) == (True, True)
     assert "dearest tests" in printed
     assert printed.splitlines()[-1].startswith("====")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +82,8 @@ def steps(home: Path, kafka: Cluster) -> Iterator[Step]:
 def _kill_for_a_while(kafka: Cluster, interrupted: threading.Event) -> None:
     """Kill a broker that receives copies, and start it again when ``run`` has noticed."""
     with kafka_admin.connected({"bootstrap_servers": kafka.bootstrap}) as admin:
-        while not admin.list_partition_reassignments():
-            time.sleep(0.2)
+        while not (interrupted.wait(0.2) or admin.list_partition_reassignments()):
+            pass
     if interrupted.wait(_COPYING_SECONDS):
         return
     _print(f"   -- broker {EMPTY} is killed")

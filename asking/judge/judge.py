@@ -85,11 +85,9 @@ class Judgement:
 
     def _undone(self) -> str:
         """What their plan leaves and Ballast does not: it copies less for a worse result. Or the other way round."""
-        left = [
-            {name: figures.get(name, (None, None))[1] or 0 for name in (LEAVING, "rack_violations")}
-            for figures in (self.theirs, self.equal)
-        ]
-        more = {name: count - left[1][name] for name, count in left[0].items()}
+        names = (LEAVING, "rack_violations")
+        theirs, ours = ([figures.get(x, (None, None))[1] or 0 for x in names] for figures in (self.theirs, self.equal))
+        more = {name: count - less for name, count, less in zip(names, theirs, ours, strict=True)}
         fewer = "less undone than Ballast at their balance" if min(more.values()) < 0 else ""
         return left_undone(more, "more ") or fewer
 

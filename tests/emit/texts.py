@@ -28,19 +28,8 @@ def report_of(plan: ClusterPlan, written: Sequence[Document] = ()) -> str:
 
 
 Row = dict[str, str]  # cells by header
-_LAYOUT = {
-    "num",
-    "line",
-    "name",
-    "plan",
-    "draw",
-    "short",
-    "wide",
-    "same",
-    "extra",
-    "remedy",
-    "key",
-}  # classes of cells that say nothing
+# Classes of cells that say nothing.
+_LAYOUT = {"num", "line", "name", "plan", "draw", "short", "wide", "same", "extra", "remedy", "key"}
 _SHAPES = {"rect", "line", "circle"}
 _WIDTH = 14  # characters of a figure in summary.txt
 _FIGURE = "(-|[0-9,.]+x?(?: %| [kMGTP]?B)?)"

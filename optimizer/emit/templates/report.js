@@ -20,8 +20,7 @@
     const body = table.tBodies[0], rows = [...body.rows], heads = [...[...table.tHead.rows].pop().cells];
     let texts, timer;
     if (rows.length > 20) {
-      const input = make("input"), count = make("output"),
-        total = shown(rows.length) + " rows";
+      const input = make("input"), count = make("output"), total = shown(rows.length) + " rows";
       input.type = "search"; input.placeholder = "Filter " + total;
       input.setAttribute("aria-label", "Filter: " + table.getAttribute("aria-label"));
       table.parentNode.before(input, count);
@@ -39,7 +38,8 @@
       button.append(...head.childNodes); head.append(button);
       button.onclick = () => {
         const up = head.ariaSort === "descending" ? 1 : -1;
-        const texts = rows.map(row => row.cells[column].textContent.trim()), number = head.className === "num" || texts.every(text => /^[\d,.]+$/.test(text.split(" ")[0]));
+        const texts = rows.map(row => row.cells[column].textContent.trim());
+        const number = head.className === "num" || texts.every(text => /^[\d,.]+$/.test(text.split(" ")[0]));
         const value = text => !number ? text : /\d/.test(text) ? parseFloat(text.replace(/,/g, "")) : -1;
         const keys = rows.map((row, i) => [value(texts[i]), row]);
         keys.sort(([a], [b]) => (a < b ? -1 : +(a > b)) * up);
