@@ -164,7 +164,7 @@ def _cell(row: Row, column: Column) -> str:
 def remarks(answers: Sequence[Answer]) -> Iterator[str]:
     """Sentences below the table: what does not fit, and what stays broken."""
     for answer in answers:
-        if answer.shortage and (answer.plan or len(answers) > 1):  # else the first sentence says it
+        if answer.shortage:
             yield f"{answer.question.name}: {answer.shortage.words()}."
         if answer.plan:
             if sets_bands(answer.question):
