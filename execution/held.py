@@ -181,6 +181,12 @@ def measured(
     return json.dumps(result)
 
 
+def wave_ends(warehouse: Warehouse, plan: Plan) -> dict[int, tuple[float, float]]:
+    """The least and the most seconds of each wave, as its run stored them."""
+    rows = StoredRun(warehouse, plan.run_id, plan.cluster_id).rows("waves", "wave", "least_seconds", "most_seconds")
+    return {row["wave"]: (row["least_seconds"], row["most_seconds"]) for row in rows}
+
+
 def predicted_seconds(plan: Plan, wave: Wave) -> float | None:
     """The approved estimate of a wave; None for a rollback, which has none."""
     return None if wave.is_rollback else plan.wave_seconds.get(wave.number)

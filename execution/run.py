@@ -13,7 +13,7 @@ from execution.directories import announcements, describe_misplaced
 from execution.fix_dirs import check_dirs
 from execution.guard import describe_signs
 from execution.health import Baseline, signs
-from execution.held import predicted_seconds, without_held
+from execution.held import predicted_seconds, wave_ends, without_held
 from execution.journal import WaveId
 from execution.moves import describe_moves
 from execution.observed import Observed
@@ -28,8 +28,7 @@ from execution.wanted import history
 from execution.watch import EveryMinute, Stopped, Watch
 from execution.wave import MoveState, Wave
 from optimizer.errors import bullets
-from optimizer.units import human_measured, human_time, plural
-from stored.runs import StoredRun
+from optimizer.units import human_measured, human_predicted, human_time, plural
 from stored.verdicts import Refused
 
 _WAIT_SECONDS = (
@@ -257,8 +256,9 @@ def _say_times(step: Execution) -> None:
     key = (step.plan.run_id, step.plan.cluster_id, step.wave.id.column)
     measured = events.copy_seconds(step.ledger.rows).get(key)
     if measured is not None:
-        predicted = human_measured(estimated_seconds(step))
-        step.say(f"{step.name} is copied: {predicted} predicted, {human_measured(measured)} measured")
+        ends = wave_ends(step.warehouse, step.plan).get(step.wave.id.column)
+        predicted = human_predicted(*ends) if ends else "not predicted"
+        step.say(f"{step.name} is copied: {predicted}, {human_measured(measured)} measured")
 
 
 def _check_ends_in_time(step: Execution, until: datetime | None) -> None:
@@ -310,8 +310,7 @@ def _freeze(step: Execution, plan: Plan) -> str | None:
     """Why the wave may not copy now, if only rules approved the plan; None if it may."""
     if any(not row.get("rules") for row in plan.approvals):
         return None
-    rows = StoredRun(step.warehouse, plan.run_id, plan.cluster_id).rows("waves", "wave", "most_seconds")
-    seconds = next((row["most_seconds"] for row in rows if row["wave"] == step.wave.number), estimated_seconds(step))
+    _, seconds = wave_ends(step.warehouse, step.plan).get(step.wave.number, (0, estimated_seconds(step)))
     return frozen_by(plan.approvals, period_of(datetime.now(tz=UTC), seconds))
 
 

@@ -10,7 +10,7 @@ from execution import journal
 from execution.planned import in_words, load
 from execution.rules import describe
 from optimizer.emit.inside_sentences import Copied, total
-from optimizer.units import NEVER_SECONDS, human_measured
+from optimizer.units import human_measured, human_predicted
 from schemas.runs import REMOVED
 from schemas.verdicts import PLANNED
 from stored.approvals import in_force, revocation
@@ -252,14 +252,8 @@ def _describe_validity(until: datetime | None) -> str:
 
 def _describe_times(stored: StoredRun, measured: Mapping[journal.WaveKey, float | None]) -> Iterator[str]:
     """A line for each wave that has ended and was not cancelled: its predicted and its measured time."""
-    predicted = {int(row["wave"]): row["estimated_seconds"] for row in stored.waves}
+    predicted = {row["wave"]: human_predicted(row["least_seconds"], row["most_seconds"]) for row in stored.waves}
     for key, seconds in sorted(measured.items()):
         if key[:2] == (stored.run_id, stored.cluster_id):
-            times = _describe_time(predicted.get(key[2]), "predicted"), _describe_time(seconds, "measured")
-            yield f"  wave {key[2]}: {', '.join(times)}"
-
-
-def _describe_time(seconds: float | None, how: str) -> str:
-    if seconds is None:
-        return f"not {how}"
-    return f"{human_measured(seconds) if seconds < NEVER_SECONDS else 'no end'} {how}"
+            time = "not" if seconds is None else human_measured(seconds)
+            yield f"  wave {key[2]}: {predicted.get(key[2], 'not predicted')}, {time} measured"

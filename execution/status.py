@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from execution.held import wave_ends
 from execution.in_charge import is_alive, on_other_host
 from execution.journal import Ledger, wave_id
 from execution.observed import Observed, Place
@@ -27,7 +28,7 @@ from execution.throttles import describe, follower_elements
 from execution.wanted import Wanted, describe_wanted, foreign
 from execution.wave import MoveState, Wave
 from optimizer.kafka.throttle import FOLLOWER_RATE, LOG_DIR_RATE
-from optimizer.units import human_bytes, human_percent, human_rate, human_time, plural
+from optimizer.units import human_bytes, human_percent, human_predicted, human_rate, human_time, plural
 from stored.runs import StoredRuns
 from stored.tables import Warehouse
 from stored.verdicts import Refused
@@ -66,8 +67,9 @@ class Status:
         What became worse in the cluster, if nothing is started because of it.
     wanted : Wanted
         What operators want: another rate, a pause, an end.
-    plan_waves : list of (int, str, seconds)
-        Each wave of the plan, its state, and its predicted time; null if the plan does not say.
+    plan_waves : list of (int, str, seconds, seconds, seconds)
+        Each wave of the plan, its state, and its predicted time, then the least and the most; null if the plan does
+        not say.
     left_seconds : float or None
         Time that the slowest target still needs; None if nothing is copied, or if nobody knows how much is left.
     """
@@ -91,7 +93,7 @@ class Status:
     held_back: str
     wanted: Wanted
     throttles_bytes_per_s: Mapping[int, int]
-    plan_waves: list[tuple[int, str, float | None]]
+    plan_waves: list[tuple[int, str, float | None, float | None, float | None]]
     left_seconds: float | None
 
     def to_json(self) -> str:
@@ -123,8 +125,9 @@ class Status:
         yield self.throttles
         for line in self.foreign:
             yield f"not of this wave: {line}"
-        for number, state, seconds in self.plan_waves:
-            yield f"wave {number}: {state}" + ("" if seconds is None else f", {human_time(seconds)} predicted")
+        for number, state, _, least, most in self.plan_waves:
+            predicted = "" if least is None or most is None else f", {human_predicted(least, most)}"
+            yield f"wave {number}: {state}{predicted}"
 
     def _copied(self) -> str:
         """Bytes copied and left; their sum only if all sizes are known."""
@@ -184,16 +187,16 @@ def _limits(step: Execution, now: Observed) -> dict[int, int]:
     return {int(key[1]): int(value) for key, value in rates.items() if value}
 
 
-def _plan_waves(step: Execution) -> list[tuple[int, str, float | None]]:
+def _plan_waves(step: Execution) -> list[tuple[int, str, float | None, float | None, float | None]]:
     """All waves of the plan, by the journal."""
     plan, own = step.plan, step.wave
-    done = step.ledger.executed
-    result = []
+    done, ends = step.ledger.executed, wave_ends(step.warehouse, plan)
+    result: list[tuple[int, str, float | None, float | None, float | None]] = []
     for wave in plan.waves:
         is_done = (plan.run_id, plan.cluster_id, wave) in done
         running = "is taken back" if own.is_rollback else "runs"
         state = running if wave == own.number else "done" if is_done else "waits"
-        result.append((wave, state, plan.wave_seconds.get(wave)))
+        result.append((wave, state, plan.wave_seconds.get(wave), *ends.get(wave, (None, None))))
     return result
 
 

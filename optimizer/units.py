@@ -88,6 +88,17 @@ def human_times(least_seconds: float, most_seconds: float) -> str:
     return " to ".join(dict.fromkeys((human_time(least_seconds), human_time(most_seconds))))
 
 
+def human_predicted(least_seconds: float, most_seconds: float) -> str:
+    """An interval of durations that is compared with a measured one.
+
+    >>> human_predicted(88, 96)
+    '88 s to 96 s predicted'
+    """
+    if most_seconds >= NEVER_SECONDS:
+        return "no end predicted"
+    return " to ".join(dict.fromkeys(map(human_measured, (least_seconds, most_seconds)))) + " predicted"
+
+
 def human_hours(hours: float) -> str:
     """A duration in hours, as ``human_time`` shows it."""
     return human_time(hours * SECONDS_PER_HOUR)

@@ -87,7 +87,9 @@ class Lab:
         self.kafka.disks = Stored(self.sizes, dict.fromkeys(range(1, 10), 1000 * SIZE))
         self.warehouse: Any = MemoryWarehouse(self.folder, self.kills)
         self.warehouse.waves = [
-            {"cluster_id": CLUSTER, "run_id": RUN, "wave": wave.number, "moved_bytes": 2 * SIZE} for wave in self.waves
+            {"cluster_id": CLUSTER, "run_id": RUN, "wave": wave.number, "moved_bytes": 2 * SIZE}
+            | {"least_seconds": 25, "most_seconds": 40}
+            for wave in self.waves
         ]
         digests = {"reassignment.json": hashlib.sha256(REASSIGNMENT.encode()).hexdigest()}
         self.plan = replace(self.plan, manifest={**self.plan.manifest, "sha256": digests})

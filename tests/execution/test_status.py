@@ -32,7 +32,7 @@ STATUS = Status(
     held_back="broker 4 is not alive any more",
     wanted=Wanted(copy_bytes_per_s=2 * MB),
     throttles_bytes_per_s={3: 2 * MB, 4: MB},
-    plan_waves=[(1, "runs", 120.0), (2, "waits", None)],
+    plan_waves=[(1, "runs", 120.0, 110.0, 720.0), (2, "waits", None, None, None)],
     left_seconds=60.0,
 )
 # Other programs read them: do not rename them.
@@ -59,7 +59,7 @@ def test_the_text() -> None:
         "held back: broker 4 is not alive any more",
         "throttles set: 5 of 5",
         "not of this wave: brokers 9 leader.replication.throttled.rate=7",
-        "wave 1: runs, 2 min predicted",
+        "wave 1: runs, 110 s to 12 min predicted",
         "wave 2: waits",
     ]
 
@@ -146,7 +146,7 @@ def test_running_copies_are_read_twice(build: Build) -> None:
     assert now.throttles == "throttles set: 5 of 5"
     assert now.since.endswith(" UTC")
     assert now.throttles_bytes_per_s == {3: RATE}
-    assert now.plan_waves == [(1, "runs", 30.0), (2, "waits", 30.0)]
+    assert now.plan_waves == [(1, "runs", 30.0, 25.0, 40.0), (2, "waits", 30.0, 25.0, 40.0)]
 
 
 def test_waiting_partitions_are_left(build: Build) -> None:
