@@ -18,6 +18,7 @@ from asking.noticing import figures_of_groups
 from asking.options import variant_parser
 from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of, with_racks
+from asking.restart import restart
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, read_facts, stored_answer
 from asking.sections import Document, Dots, Drawing, Grid, Section, text_lines, write_page
@@ -116,6 +117,9 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
         When the run cannot be asked, or a question cannot be answered.
     """
     facts = asked_facts(options, warehouse)
+    if options.restart:
+        yield from _restart_lines(options, facts)
+        return
     stored = stored_figures(warehouse, facts)
     words, answers, ranking = _answers(options, facts, stored)
     shown = answers[: SHOWN if ranking else len(answers)]
@@ -126,6 +130,15 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
         yield as_json(facts, stored, answers, " ".join(words))
     else:
         yield from text_lines(document)
+
+
+def _restart_lines(options: argparse.Namespace, facts: RunFacts) -> Iterator[str]:
+    _check_together(options)
+    spare, most = options.spare or 0, options.batches_of or 0
+    found = restart(facts, question_of(options), spare=spare, most=most, anyway=options.anyway)
+    if options.html:
+        write_page(options.html, found.document())
+    yield from [found.as_json()] if options.json else text_lines(found.document())
 
 
 def asked_facts(options: argparse.Namespace, warehouse: Warehouse) -> RunFacts:
@@ -175,9 +188,11 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--of chooses the brokers for --retire N: also give it")
     if options.until and options.grow is None:
         raise ConfigError("--until is the last month of --grow: also give it, such as --grow 4%/month")
+    if (options.spare or options.batches_of) and not options.restart:
+        raise ConfigError("--spare and --batches-of are about the batches of --restart: also give it")
     several = bool(options.variant or options.variants or options.alternatives)
-    if retires + counts + several + (options.grow is not None) > 1:
-        questions = "--retire, --how-many-like, --grow and several variants"
+    if retires + counts + several + (options.grow is not None) + options.restart > 1:
+        questions = "--retire, --how-many-like, --grow, --restart and several variants"
         raise ConfigError(f"{questions} are different questions: ask them one by one")
 
 

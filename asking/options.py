@@ -88,6 +88,12 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--grow", type=_growth, metavar="PERCENT", help=text)
     text = "--grow: the last month to look at, e.g. 2027-12 (default: in five years)"
     answers.add_argument("--until", type=_month, metavar="MONTH", help=text)
+    text = "the fewest batches in which brokers may restart together, before and after the plan"
+    answers.add_argument("--restart", action="store_true", help=text)
+    text = "--restart: keep so many replicas above min.insync.replicas where there are so many"
+    answers.add_argument("--spare", type=_count, metavar="N", help=text)
+    text = "--restart: at most so many brokers in a batch"
+    answers.add_argument("--batches-of", type=_count, metavar="N", help=text)
     answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
     answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
     answers.add_argument("--html", metavar="FILE", help="also write a page to this file")
@@ -117,7 +123,7 @@ def _names(text: str) -> list[str]:
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,3}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of brokers: write 3")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number: write 3")
     return int(text)
 
 

@@ -138,7 +138,7 @@ def test_compare_prints_what_the_page_shows(sample: Path, tmp_path: Path) -> Non
 def test_questions_about_a_run_print_what_the_page_shows(sample: Path) -> None:
     """Each question about the first run prints the output below it."""
     asked = [block for block in QUESTIONS_TO_RUNS if "--cluster sample" in block.body]
-    assert len(asked) == 10
+    assert len(asked) == 11
     printed = {block.body: answered(block, sample) for block in asked}
     assert printed == {block.body: output_under(block) for block in asked}
 

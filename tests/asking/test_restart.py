@@ -1,0 +1,115 @@
+"""In which batches brokers may restart."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from asking.cli import main
+from asking.restart import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT, restart
+from optimizer.errors import ConfigError
+from tests.asking.small_run import BROKERS, CLUSTER, PARTITIONS, Row, asked, broker, make_facts, partition, write_run
+
+# Both replicas of "pair" are in rack a: brokers 1, 2, 3 and 5 restart apart until the plan repairs the rack.
+PAIRS = tuple(partition("pair", number, [1, 2], min_insync_replicas=1) for number in range(2))
+OTHERS = (*PARTITIONS, partition("clicks", 7, [2, 3, 5]))
+STRICT = tuple({**row, "min_insync_replicas": 2} for row in OTHERS)
+
+
+def run_main(folder: Path, *words: str) -> int:
+    """The exit code of a question about the small cluster."""
+    written = write_run(folder, make_facts(partitions=(*STRICT, *PAIRS)))
+    return main(["ask", "--warehouse", written.path, "--cluster", CLUSTER, *words])
+
+
+def test_the_plan_saves_a_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence names what blocks; the tables have both placements."""
+    assert run_main(tmp_path, "--restart") == 0
+    out = capsys.readouterr().out
+    sentence = "Restart in 4 batches now (proven fewest), in 3 after this plan (proven fewest); what blocks: 2 "
+    assert " ".join(out.split()).startswith(f"{sentence}partitions of topic pair.")
+    lines = out.splitlines()
+    after = lines[lines.index("Batches after this plan") :]
+    assert [re.split(r" {2,}", line.strip())[:3] for line in after[2:5]] == [
+        ["1", "1, 2", "a"],
+        ["2", "3, 4", "b"],
+        ["3", "5, 6", "c"],
+    ]
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line has all of it."""
+    page = tmp_path / "page.html"
+    assert run_main(tmp_path, "--restart", "--batches-of", "1", "--json", "--html", str(page)) == 0
+    [line] = capsys.readouterr().out.splitlines()
+    content = json.loads(line)
+    now = content["placements"]["now"]
+    assert (now["proven_minimum"], now["is_proven"], len(now["batches"])) == (6, True, 6)
+    assert [batch["brokers"] for batch in now["batches"]] == [[number] for number in range(1, 7)]
+    first = {"brokers": [1], "racks": ["a"], "partitions_at_min_isr": 8, "partitions_stopped": 0, "leaders_to_move": 6}
+    assert now["batches"][0] == first
+    assert (content["blockers"], now["not_saved"]) == ({}, {})
+    assert "Batches after this plan" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("row", "cause"),
+    [
+        (partition("t", 0, [1]), ONE_REPLICA),
+        (partition("t", 0, [1, 3], min_insync_replicas=2), ALL_REQUIRED),
+        (partition("t", 0, [1, 3, 5], isr=[3, 1], min_insync_replicas=2), SHORT),
+        (partition("t", 0, [1, 3, 5], min_insync_replicas=2), NO_SPARE),
+        (partition("t", 0, [1, 3, 5], min_insync_replicas=1), ""),
+    ],
+)
+def test_why_no_order_saves_a_partition(row: Row, cause: str) -> None:
+    """With one replica to spare."""
+    found = restart(make_facts(partitions=[row]), asked("--set", "policy.max_moves=1"), spare=1)
+    assert found.placements["now"].causes() == [cause]
+
+
+def test_a_spare_replica_costs_batches_but_never_safety() -> None:
+    """A partition of three replicas that needs one: two may be down, one with a spare. What has no spare is kept up."""
+    rows = [partition("t", 0, [1, 3, 5], min_insync_replicas=1)]
+    counts = [len(restart(make_facts(partitions=rows), asked(), spare=spare).found["now"].batches) for spare in (0, 1)]
+    assert counts == [2, 3]
+    found = restart(make_facts(partitions=STRICT), asked(), spare=1)
+    assert not any(found.placements["now"].effects(b)["partitions_stopped"] for b in found.found["now"].batches)
+
+
+def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
+    """A drained broker and a dead one are in no batch; replicas on the dead one are not in sync."""
+    brokers = [*BROKERS[:5], broker(6, "c", state="dead"), broker(7, "c")]
+    rows = [{**row, "isr": [b for b in row["isr"] if b != 6]} for row in STRICT]
+    found = restart(make_facts(brokers, rows), asked("--drain", "5"))
+    content = json.loads(found.as_json())
+    for placement in content["placements"].values():
+        assert sorted(b for batch in placement["batches"] for b in batch["brokers"]) == [1, 2, 3, 4, 7]
+    assert content["placements"]["now"]["not_saved"] == {SHORT: {"audit": 2}}
+    assert content["notes"][:2] == ["Left out, to be emptied: 5.", "Left out, not alive: 6."]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--restart", "--retire", "1"], "--restart and several variants are different questions: ask them one by one"),
+        (["--restart", "--grow", "4%"], "--restart and several variants are different questions: ask them one by one"),
+        (["--restart", "--variant", "x: --drain 1"], "--restart and several variants are different questions"),
+        (["--spare", "1"], "--spare and --batches-of are about the batches of --restart: also give it"),
+        (["--batches-of", "2"], "--spare and --batches-of are about the batches of --restart: also give it"),
+    ],
+)
+def test_options_that_do_not_belong_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Sequence[str], message: str
+) -> None:
+    """The message has the remedy."""
+    assert run_main(tmp_path, *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_question_that_does_not_fit_is_refused() -> None:
+    """There is no plan to restart after."""
+    with pytest.raises(ConfigError, match="--restart: load x 9 does not fit, so there is no plan: add --anyway"):
+        restart(make_facts(), asked("--load", "9"))

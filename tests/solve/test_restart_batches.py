@@ -1,0 +1,109 @@
+"""Restart batches against brute force, and against the definition."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from optimizer.domain import Bools, Ints
+from optimizer.solve.restart_batches import Batches, fewest_batches, restart_rows
+
+
+def breaks(batch: Sequence[int], in_sync: Ints, slack: Ints) -> bool:
+    """Whether a partition with slack loses more replicas than it may, counted replica by replica."""
+    return any(
+        allowed > 0 and sum(broker in batch for broker in replicas if broker >= 0) > allowed
+        for replicas, allowed in zip(in_sync.tolist(), slack.tolist(), strict=True)
+    )
+
+
+def splits(brokers: Sequence[int]) -> Iterator[list[list[int]]]:
+    """All ways to deal brokers into batches."""
+    if not brokers:
+        yield []
+        return
+    head, *rest = brokers
+    for split in splits(rest):
+        yield [[head], *split]
+        for at, batch in enumerate(split):
+            yield [*split[:at], [head, *batch], *split[at + 1 :]]
+
+
+def brute_force(in_sync: Ints, slack: Ints, may_restart: Bools, most: int) -> int:
+    """The fewest batches, from all splits."""
+    usable = {
+        batch: not breaks(batch, in_sync, slack)
+        for size in range(1, len(may_restart) + 1)
+        for batch in combinations(range(len(may_restart)), size)
+    }
+    limit = most or len(may_restart)
+    allowed = (
+        len(split)
+        for split in splits(np.flatnonzero(may_restart).tolist())
+        if all(len(batch) <= limit and usable[tuple(sorted(batch))] for batch in split)
+    )
+    return min(allowed)
+
+
+def random_case(seed: int) -> tuple[Ints, Ints, Bools, int]:
+    """Up to 7 brokers; factors of 1 to 5, some of the replicas out of sync; slack of -1 to 3."""
+    rng = np.random.default_rng(seed)
+    size, count = int(rng.integers(2, 8)), int(rng.integers(1, 14))
+    width = min(size, 5)
+    in_sync = np.array([rng.permutation(size)[:width] for _ in range(count)])
+    in_sync[rng.random(in_sync.shape) < 0.3] = -1
+    slack = rng.choice([-1, 0, 1, 2, 3], size=count, p=[0.05, 0.1, [0.1, 0.5][seed % 2], 0.25, [0.5, 0.1][seed % 2]])
+    return in_sync, slack, rng.random(size) < 0.9, int(rng.choice([0, 0, 2, 3]))
+
+
+def check(found: Batches, in_sync: Ints, slack: Ints, may_restart: Bools, most: int) -> None:
+    """Each broker is in one batch, no batch is too large, and no partition with slack falls short."""
+    assert sorted(broker for batch in found.batches for broker in batch) == np.flatnonzero(may_restart).tolist()
+    assert not any(breaks(batch, in_sync, slack) for batch in found.batches)
+    assert all(len(batch) <= (most or len(may_restart)) for batch in found.batches)
+    assert [*found.batches] == sorted(found.batches, key=lambda batch: (-len(batch), batch))
+    assert all(breaks(pair, in_sync, slack) for pair in combinations(found.clique, 2))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_as_few_as_brute_force(seed: int) -> None:
+    """Also with larger slack, brokers that stay up, and a limit."""
+    in_sync, slack, may_restart, most = case = random_case(seed)
+    found = fewest_batches(in_sync, slack, may_restart, most=most)
+    check(found, *case)
+    assert (len(found.batches), found.is_proven) == (brute_force(*case), True)
+    assert found == fewest_batches(in_sync, slack, may_restart, most=most)
+
+
+def test_the_search_closes_a_gap() -> None:
+    """Seven brokers in a ring, neighbours apart: no three are pairwise apart, and two batches are too few."""
+    ring = np.array([[broker, (broker + 1) % 7] for broker in range(7)])
+    found = fewest_batches(ring, np.ones(7, dtype=np.int64), np.ones(7, dtype=bool))
+    assert (len(found.batches), found.bound, len(found.clique)) == (3, 3, 2)
+
+
+def test_a_given_batch_each_is_used_if_nothing_is_better() -> None:
+    """Three racks of two brokers, and partitions with a replica in each."""
+    racks = np.array([0, 1, 2, 0, 1, 2])
+    in_sync = np.array([[0, 1, 2], [0, 4, 5]])
+    slack, everything = np.array([1, 1]), np.ones(6, dtype=bool)
+    found = fewest_batches(in_sync, slack, everything, first=racks)
+    assert found.batches == ((0, 3), (1, 4), (2, 5))
+    broken = fewest_batches(np.array([[0, 3]]), np.array([1]), everything, first=racks)
+    assert (len(broken.batches), broken.bound) == (2, 2)
+    assert len(fewest_batches(in_sync, slack, everything, most=1, first=racks).batches) == 6
+
+
+def test_rows_are_distinct_and_not_implied() -> None:
+    """Rows that pairs or larger rows imply are left out, and so are those that no batch can break."""
+    in_sync = np.array([[0, 1, -1, -1], [1, 0, -1, -1], [0, 1, 2, -1], [2, 3, 4, -1], [5, 4, 3, 2], [2, 3, -1, -1]])
+    rows = restart_rows(in_sync, np.array([1, 1, 2, 2, 2, 2]), np.ones(6, dtype=bool))
+    assert rows == [(frozenset({0, 1}), 1), (frozenset({2, 3, 4, 5}), 2)]
+
+
+@pytest.mark.parametrize("brokers", [0, 1, 3])
+def test_without_partitions_all_restart_together(brokers: int) -> None:
+    """And without brokers there is no batch."""
+    found = fewest_batches(np.zeros((0, 1), dtype=np.int64), np.zeros(0, dtype=np.int64), np.ones(brokers, dtype=bool))
+    assert (len(found.batches), found.is_proven) == (min(brokers, 1), True)
