@@ -94,6 +94,8 @@ class Restart:
     ----------
     facts, question :
         What was asked.
+    spare, most : int
+        As for ``restart``.
     topics : sequence of str
         The topic of each partition.
     placements, found : mapping
@@ -106,6 +108,8 @@ class Restart:
 
     facts: RunFacts
     question: Question
+    spare: int
+    most: int
     topics: Sequence[str]
     ids: Ints
     racks: Sequence[str]
@@ -120,6 +124,11 @@ class Restart:
         text = f"Restart in {now} {agree(int(now), 'batch', 'batches')} now ({proofs[0]}), in {after} after this plan"
         blocks = f"; what blocks: {self._listed(self.blockers)}" if self.blockers else ""
         return f"{text} ({proofs[1]}){blocks}."
+
+    def asked(self) -> str:
+        """The question in words."""
+        spare = [plural(self.spare, "spare replica")] if self.spare else []
+        return ", ".join([self.question.words(), *spare, *([f"batches of {self.most}"] if self.most else [])])
 
     @property
     def blockers(self) -> dict[str, int]:
@@ -140,7 +149,7 @@ class Restart:
             for cause, topics in self._not_saved(name).items()
         ]
         sections += [Section("What no order saves", losses), Section("Remarks", self.notes)]
-        head = [run, f"Asked: {self.question.words()}."]
+        head = [run, f"Asked: {self.asked()}."]
         return Document(self.words(), head, [section for section in sections if section.parts])
 
     def as_json(self) -> str:
@@ -149,7 +158,9 @@ class Restart:
             "cluster_id": self.facts.cluster_id,
             "run_id": self.facts.run_id,
             "headline": self.words(),
-            "asked": self.question.words(),
+            "asked": self.asked(),
+            "spare": self.spare,
+            "batches_of": self.most or None,
             "blockers": self.blockers,
             "placements": {name: self._placement(name) for name in self.found},
             "notes": [*self.notes],
@@ -232,7 +243,7 @@ def restart(facts: RunFacts, question: Question, *, spare: int = 0, most: int = 
     }
     racks = [rack if isinstance(rack, str) else "" for rack in hosts["rack"]]
     notes = [*_notes(instance, brokers)]
-    return Restart(facts, question, rows["topic"].tolist(), brokers.ids, racks, placements, found, notes)
+    return Restart(facts, question, spare, most, rows["topic"].tolist(), brokers.ids, racks, placements, found, notes)
 
 
 def _placement_of(rows: pd.DataFrame, brokers: Brokers, may_restart: Bools, spare: int, name: str) -> Placement:

@@ -42,15 +42,16 @@ def test_the_plan_saves_a_batch(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line has all of it."""
     page = tmp_path / "page.html"
-    assert run_main(tmp_path, "--restart", "--batches-of", "1", "--json", "--html", str(page)) == 0
+    assert run_main(tmp_path, "--restart", "--batches-of", "1", "--spare", "2", "--json", "--html", str(page)) == 0
     [line] = capsys.readouterr().out.splitlines()
     content = json.loads(line)
     now = content["placements"]["now"]
+    assert content["asked"] == "no change, 2 spare replicas, batches of 1"
     assert (now["proven_minimum"], now["is_proven"], len(now["batches"])) == (6, True, 6)
     assert [batch["brokers"] for batch in now["batches"]] == [[number] for number in range(1, 7)]
     first = {"brokers": [1], "racks": ["a"], "partitions_at_min_isr": 8, "partitions_stopped": 0, "leaders_to_move": 6}
     assert now["batches"][0] == first
-    assert (content["blockers"], now["not_saved"]) == ({}, {})
+    assert (content["blockers"], now["not_saved"]) == ({}, {NO_SPARE: {"clicks": 8, "audit": 2, "pair": 2}})
     assert "Batches after this plan" in page.read_text(encoding="utf-8")
 
 
