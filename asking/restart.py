@@ -236,9 +236,9 @@ def restart(facts: RunFacts, question: Question, *, spare: int = 0, most: int = 
     rows = planned.plan.tables["compared"].sort_values(["topic", "partition"]).reset_index(drop=True)
     may_restart = brokers.is_live & ~brokers.must_empty
     placements = {name: _placement_of(rows, brokers, may_restart, spare, name) for name in ("now", "after")}
-    first = brokers.rack if brokers.racks_matter else None
+    groups = brokers.rack if brokers.racks_matter else None
     found = {
-        name: fewest_batches(each.in_sync, each.slack, may_restart, most=most, first=first)
+        name: fewest_batches(each.in_sync, each.slack, may_restart, most=most, groups=groups)
         for name, each in placements.items()
     }
     racks = [rack if isinstance(rack, str) else "" for rack in hosts["rack"]]

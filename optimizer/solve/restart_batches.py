@@ -2,11 +2,12 @@
 
 References
 ----------
-D. Brelaz, New methods to color the vertices of a graph, Communications of the ACM 22, 1979.
+J. C. Culberson, Iterated greedy graph coloring and the difficulty landscape, University of Alberta TR 92-07, 1992.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -15,8 +16,8 @@ from ortools.sat.python import cp_model
 from optimizer.domain import Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
 
-_DETERMINISTIC_TIME = 30.0  # of OR-Tools: limit for each number of batches
-_MOST_IN_CLIQUE_MODEL = 150  # brokers: above, the greedy clique is the bound that the search starts from
+_DETERMINISTIC_TIME = 60.0  # of OR-Tools, for all searches together
+_ROUNDS = 100  # of the iterated greedy method
 
 Row = tuple[frozenset[int], int]  # brokers, and how many of them may be in one batch
 
@@ -32,7 +33,7 @@ class Batches:
     bound : int
         No order has fewer batches.
     clique : tuple of int
-        Brokers that are pairwise in different batches; the largest such set that was found.
+        Brokers that are pairwise in different batches; the proof if there are as many as batches.
     """
 
     batches: tuple[tuple[int, ...], ...]
@@ -46,7 +47,7 @@ class Batches:
 
 
 def fewest_batches(
-    in_sync: Ints, slack: Ints, may_restart: Bools, *, most: int = 0, first: Ints | None = None
+    in_sync: Ints, slack: Ints, may_restart: Bools, *, most: int = 0, groups: Ints | None = None
 ) -> Batches:
     """Find the fewest batches, and a lower bound of their number.
 
@@ -60,29 +61,32 @@ def fewest_batches(
         Brokers to put into batches.
     most : int
         The most brokers in a batch; 0: any number.
-    first : (B,) int64, optional
-        A batch for each broker, such as its rack: used if it is allowed and no order is found with fewer batches.
+    groups : (B,) int64, optional
+        Brokers that a person would restart together, such as racks: the batches, if these are allowed and as few.
     """
-    problem = _Problem.of(restart_rows(in_sync, slack, may_restart), may_restart, most)
-    best = problem.greedy()
-    given = [] if first is None else _grouped((b, int(first[b])) for b in problem.brokers)
-    best = given if given and len(given) <= len(best) and problem.allows(given) else best
-    clique = problem.greedy_clique()
-    if max(problem.counts(), len(clique)) < len(best) and len(problem.brokers) <= _MOST_IN_CLIQUE_MODEL:
-        clique = problem.exact_clique(clique)
-    bound = max(problem.counts(), len(clique))
-    for count in range(bound, len(best)):
-        status, found = problem.search(count, clique)
-        if found:
-            best = found
+    brokers = np.flatnonzero(may_restart)
+    ordered = brokers if groups is None else brokers[np.argsort(groups[brokers], kind="stable")]
+    rows = restart_rows(in_sync, slack, may_restart)
+    problem = _Problem.of(rows, ordered.tolist(), len(may_restart), most)
+    clique = problem.clique()
+    bound = max(len(clique), problem.least())
+    best, left = problem.greedy(bound), _DETERMINISTIC_TIME
+    while len(best) > bound and left > 0:
+        solver = careful_solver(left)
+        solver.parameters.linearization_level = 0  # colours are proven by cliques; the relaxation takes 20 times longer
+        status, found = problem.search(solver, len(best) - 1, clique)
+        left -= solver.response_proto.deterministic_time
+        if status == cp_model.INFEASIBLE:
+            bound = len(best)
+        elif not found:
             break
-        bound = count + 1 if status == cp_model.INFEASIBLE and bound == count else bound
-    ordered = sorted((tuple(sorted(batch)) for batch in best), key=lambda batch: (-len(batch), batch))
-    return Batches(tuple(ordered), bound, tuple(sorted(clique)))
+        best = found or best
+    batches = sorted((tuple(sorted(batch)) for batch in best), key=lambda batch: (-len(batch), batch))
+    return Batches(tuple(batches), bound, tuple(sorted(clique)))
 
 
 def restart_rows(in_sync: Ints, slack: Ints, may_restart: Bools) -> list[Row]:
-    """The distinct sets of brokers of which only some may be in one batch; none follows from another one.
+    """The distinct sets of brokers of which only some may be in one batch; slack 1 becomes pairs.
 
     Parameters
     ----------
@@ -95,35 +99,8 @@ def restart_rows(in_sync: Ints, slack: Ints, may_restart: Bools) -> list[Row]:
     least: dict[frozenset[int], int] = {}
     for limit, *ids in np.unique(np.column_stack([slack[binds], members]), axis=0).tolist():
         least.setdefault(frozenset(b for b in ids if b >= 0), limit)  # ascending: the lowest limit of a set is first
-    pairs = {frozenset(pair) for ids, limit in least.items() if limit == 1 for pair in combinations(sorted(ids), 2)}
-    rows = [(ids, limit) for ids, limit in least.items() if limit > 1 and _independent(ids, pairs) > limit]
-    return [*((pair, 1) for pair in sorted(pairs, key=sorted)), *_undominated(rows)]
-
-
-def _independent(ids: Iterable[int], pairs: set[frozenset[int]]) -> int:
-    """At most so many of these brokers can be in one batch: into so many cliques they are split."""
-    cliques: list[list[int]] = []
-    for broker in sorted(ids):
-        for clique in cliques:
-            if all(frozenset((broker, other)) in pairs for other in clique):
-                clique.append(broker)
-                break
-        else:
-            cliques.append([broker])
-    return len(cliques)
-
-
-def _undominated(rows: Sequence[Row]) -> Iterator[Row]:
-    """Rows that no row of more brokers with the same or a lower limit implies."""
-    holding: dict[int, list[Row]] = {}
-    for row in rows:
-        for broker in row[0]:
-            holding.setdefault(broker, []).append(row)
-    has_sizes = len({len(ids) for ids, _ in rows}) > 1
-    for ids, limit in rows:
-        rarest = min(ids, key=lambda broker: (len(holding[broker]), broker))
-        if not (has_sizes and any(ids < other and least <= limit for other, least in holding[rarest])):
-            yield ids, limit
+    pairs = {pair for ids, limit in least.items() if limit == 1 for pair in combinations(sorted(ids), 2)}
+    return [*((frozenset(pair), 1) for pair in sorted(pairs)), *(row for row in least.items() if row[1] > 1)]
 
 
 @dataclass(frozen=True)
@@ -136,48 +113,71 @@ class _Problem:
     most: int
 
     @classmethod
-    def of(cls, rows: Sequence[Row], may_restart: Bools, most: int) -> "_Problem":
-        apart = np.zeros((len(may_restart), len(may_restart)), dtype=bool)
+    def of(cls, rows: Sequence[Row], brokers: list[int], size: int, most: int) -> "_Problem":
+        apart = np.zeros((size, size), dtype=bool)
         for ids, limit in rows:
             if limit == 1:
                 low, high = sorted(ids)
                 apart[low, high] = apart[high, low] = True
-        brokers = np.flatnonzero(may_restart).tolist()
         return cls(brokers, apart, [row for row in rows if row[1] > 1], most or max(len(brokers), 1))
 
-    def counts(self) -> int:
+    def least(self) -> int:
         """A lower bound from sizes alone."""
         return max([-(-len(self.brokers) // self.most), *(-(-len(ids) // limit) for ids, limit in self.rows)])
 
-    def allows(self, batches: Iterable[Sequence[int]]) -> bool:
-        """Whether these batches meet all rows."""
-        return all(
-            len(batch) <= self.most
-            and not self.apart[np.ix_(batch, batch)].any()
-            and all(len(ids.intersection(batch)) <= limit for ids, limit in self.rows)
-            for batch in batches
-        )
+    def greedy(self, bound: int) -> list[list[int]]:
+        """Batches of the iterated greedy method: the batches of a round, in another order, are those of the next one.
 
-    def greedy(self) -> list[list[int]]:
-        """Batches of DSATUR: the broker that the fewest batches can take is next, into the first that can."""
-        size = len(self.apart)
-        blocked, batches = np.zeros((size, size), dtype=bool), list[list[int]]()
-        degree, left = self.apart.sum(axis=1), set(self.brokers)
-        while left:
-            broker = max(left, key=lambda b: (blocked[b].sum(), degree[b], -b))
-            at = int(np.argmin(blocked[broker]))
+        The members of a batch follow each other, and fit together, so no round needs more batches.
+        """
+        random, batches = np.random.default_rng(1), self._first_fit(self.brokers)
+        best = batches
+        for round_number in range(_ROUNDS):
+            if len(best) == bound:
+                break
+            if round_number % 2:
+                batches = sorted(batches, key=len, reverse=True)
+            else:
+                batches = [batches[at] for at in random.permutation(len(batches))]
+            batches = self._first_fit(broker for batch in batches for broker in batch)
+            best = min(best, batches, key=len)
+        return best
+
+    def _first_fit(self, order: Iterable[int]) -> list[list[int]]:
+        """Each broker in the first batch that can take it."""
+        batches, blocked = list[list[int]](), list[Bools]()
+        taken = list[Ints]()  # members of each row in a batch
+        for broker in order:
+            at = next((at for at, full in enumerate(blocked) if not full[broker]), len(batches))
             if at == len(batches):
                 batches.append([])
+                blocked.append(np.zeros(len(self.apart), dtype=bool))
+                taken.append(np.zeros(len(self.rows), dtype=np.int64))
             batches[at].append(broker)
-            left.remove(broker)
-            blocked[self.apart[broker], at] = True
-            blocked[:, at] |= len(batches[at]) >= self.most
-            for ids, limit in self.rows:
-                if broker in ids and len(ids.intersection(batches[at])) >= limit:
-                    blocked[sorted(ids), at] = True
+            blocked[at] |= self.apart[broker] | (len(batches[at]) >= self.most)
+            rows = self._rows_of[broker]
+            taken[at][rows] += 1
+            blocked[at] |= self._holds[rows[taken[at][rows] >= self._limits[rows]]].any(axis=0)
         return batches
 
-    def greedy_clique(self) -> list[int]:
+    @cached_property
+    def _holds(self) -> Bools:
+        """Which brokers a row has, (R, B)."""
+        holds = np.zeros((len(self.rows), len(self.apart)), dtype=bool)
+        for row, (ids, _) in enumerate(self.rows):
+            holds[row, list(ids)] = True
+        return holds
+
+    @cached_property
+    def _rows_of(self) -> list[Ints]:
+        """The rows that have a broker."""
+        return [np.flatnonzero(column) for column in self._holds.T]
+
+    @cached_property
+    def _limits(self) -> Ints:
+        return np.array([limit for _, limit in self.rows], dtype=np.int64)
+
+    def clique(self) -> list[int]:
         """Pairwise apart; the best of one greedy start at each broker."""
         best: list[int] = []
         for start in self.brokers:
@@ -189,40 +189,29 @@ class _Problem:
             best = max(best, clique, key=len)
         return best
 
-    def exact_clique(self, known: list[int]) -> list[int]:
-        """The largest clique, or the known one if there is none larger or the search ends first."""
+    def search(
+        self, solver: cp_model.CpSolver, count: int, clique: Sequence[int]
+    ) -> tuple[int, list[list[int]]]:
+        """So many batches, or none, and the status. The members of a clique have a batch each."""
         model = cp_model.CpModel()
-        x = {b: model.new_bool_var("") for b in self.brokers}
-        for one, other in combinations(self.brokers, 2):
-            if not self.apart[one, other]:
-                model.add_at_most_one(x[one], x[other])
-        model.add(sum(x.values()) > len(known))
-        model.maximize(sum(x.values()))
-        solver = careful_solver(_DETERMINISTIC_TIME)
-        found = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-        return [b for b in self.brokers if solver.boolean_value(x[b])] if found else known
-
-    def search(self, count: int, clique: Sequence[int]) -> tuple[int, list[list[int]]]:
-        """So many batches, or none; and the status of CP-SAT. The members of a clique have a batch each."""
-        model = cp_model.CpModel()
-        x = {(b, c): model.new_bool_var("") for b in self.brokers for c in range(count)}
-        for b in self.brokers:
-            model.add_exactly_one(x[b, c] for c in range(count))
-        for c, b in enumerate(clique):
-            model.add(x[b, c] == 1)
+        x = {b: [model.new_bool_var("") for _ in range(count)] for b in self.brokers}
+        for variables in x.values():
+            model.add_exactly_one(variables)
+        for batch, b in enumerate(clique):
+            model.add(x[b][batch] == 1)
         cliques = self._covering_cliques()
-        for c in range(count):
+        for batch in range(count):
             for each in cliques:
-                model.add_at_most_one(x[b, c] for b in each)
+                model.add_at_most_one(x[b][batch] for b in each)
             for ids, limit in self.rows:
-                model.add(sum(x[b, c] for b in sorted(ids)) <= limit)
+                model.add(sum(x[b][batch] for b in sorted(ids)) <= limit)
             if self.most < len(self.brokers):
-                model.add(sum(x[b, c] for b in self.brokers) <= self.most)
-        solver = careful_solver(_DETERMINISTIC_TIME)
+                model.add(sum(variables[batch] for variables in x.values()) <= self.most)
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return int(status), []
-        return int(status), _grouped(key for key, variable in x.items() if solver.boolean_value(variable))
+        chosen = [[b for b in self.brokers if solver.boolean_value(x[b][batch])] for batch in range(count)]
+        return int(status), [batch for batch in chosen if batch]
 
     def _covering_cliques(self) -> list[list[int]]:
         """Cliques that have every pair of brokers that is never together."""
@@ -236,11 +225,3 @@ class _Problem:
                 missing[np.ix_(clique, clique)] = False
                 cliques.append(clique)
         return cliques
-
-
-def _grouped(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """The brokers of each batch, from pairs of a broker and its batch."""
-    batches: dict[int, list[int]] = {}
-    for broker, batch in pairs:
-        batches.setdefault(batch, []).append(broker)
-    return list(batches.values())

@@ -1,7 +1,8 @@
-"""Runs in Airflow's own environment: loads a DAG file and prints facts about it as JSON.
+"""Runs in Airflow's own environment: loads DAG files and writes facts about them as JSON.
 
-``FILE shape`` lists tasks with their upstream tasks. The other functions run an operator with fake programs and print
-how it ends.
+Airflow's imports take seconds, so one process has them and answers each request in a process of its own.
+``shape`` lists tasks with their upstream tasks. The other functions run an operator with fake programs and say how it
+ends.
 """
 
 import importlib.util
@@ -9,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -166,6 +168,35 @@ def _ended(code: str, run: Callable[[], tuple[object, object]]) -> tuple[object,
         return type(error).__name__, str(error)[:400]
 
 
+def answer(file: str, folder: str, words: list[str]) -> None:
+    """Write what a function of this module says about a DAG file to ``result``, and what it prints to ``output``."""
+    os.chdir(folder)
+    output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
+        os.dup2(output, descriptor)
+    with open("result", "w", encoding="utf-8") as result:
+        json.dump(globals()[words[0]](load_module(file), *words[1:]), result)
+
+
+def serve(example: str) -> None:
+    """Answer the requests of standard input, a line each; print a line with the exit code of each."""
+    load_module(example)
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                answer(**json.loads(line))
+                code = 0
+            except Exception:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    result = globals()[sys.argv[2]](load_module(sys.argv[1]), *sys.argv[3:])
-    sys.stdout.write("\n" + json.dumps(result) + "\n")
+    serve(sys.argv[1])

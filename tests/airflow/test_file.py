@@ -4,8 +4,9 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -24,8 +25,24 @@ exit "$FAKE_EXIT"
 InAirflow = Callable[..., Any]
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
+    """A process with Airflow's imports; see in_airflow.py."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "dags.py").write_text(of_site("b", clusters=("a.1",), home=str(folder), config="/c.toml"))
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    conn = '{"conn_type": "spark", "host": "local[2]"}'
+    environ = {**plain, "AIRFLOW_HOME": str(folder / "home"), "AIRFLOW_CONN_BALLAST_SPARK": conn}
+    program = HOME / "tests" / "airflow" / "in_airflow.py"
+    command = [str(AIRFLOW / "bin" / "python"), str(program), str(folder / "dags.py")]
+    with subprocess.Popen(command, env=environ, stdin=PIPE, stdout=PIPE, text=True) as process:
+        yield process
+        assert process.stdin
+        process.stdin.close()
+
+
 @pytest.fixture
-def in_airflow(tmp_path: Path) -> InAirflow:
+def in_airflow(server: "subprocess.Popen[str]", tmp_path: Path) -> InAirflow:
     """Runs a function of in_airflow.py on a site's DAG file with fake programs that print their arguments."""
     for name in ("spark-submit.sh", "ballast", "elsewhere"):
         (tmp_path / name).write_text(FAKE)
@@ -34,18 +51,14 @@ def in_airflow(tmp_path: Path) -> InAirflow:
     def run(*words: str, **own: object) -> Any:
         file = tmp_path / "dags.py"
         file.write_text(of_site("b", **{"clusters": ("a.1",), "home": str(tmp_path), "config": "/c.toml", **own}))
-        command = [
-            str(AIRFLOW / "bin" / "python"),
-            str(HOME / "tests" / "airflow" / "in_airflow.py"),
-            str(file),
-            *words,
-        ]
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
-        conn = '{"conn_type": "spark", "host": "local[2]"}'
-        environ = {**plain, "AIRFLOW_HOME": str(tmp_path / "home"), "AIRFLOW_CONN_BALLAST_SPARK": conn}
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(done.stdout.splitlines()[-1])
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(json.dumps({"file": str(file), "folder": str(tmp_path), "words": words}) + "\n")
+        server.stdin.flush()
+        lines = iter(server.stdout.readline, "")
+        code = next(line for line in lines if line.strip().isdigit())  # the imports may print lines
+        assert code == "0\n", (tmp_path / "output").read_text()[-3000:]
+        return json.loads((tmp_path / "result").read_text())
 
     return run
 
