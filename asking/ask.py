@@ -18,7 +18,7 @@ from asking.noticing import figures_of_groups
 from asking.options import variant_parser
 from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of, with_racks
-from asking.restart import restart
+from asking.restart import MINUTES, restart
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, read_facts, stored_answer
 from asking.sections import Document, Dots, Drawing, Grid, Section, text_lines, write_page
@@ -29,7 +29,8 @@ from optimizer.planning.in_memory import records
 from optimizer.planning.plan_figures import Figures, figures_of
 from optimizer.units import plural
 from schemas.verdicts import WITH_PLAN
-from stored.runs import last_run
+from sources.quorum import REMEDY, Quorum, parse_quorum
+from stored.runs import StoredRun, last_run
 from stored.tables import Warehouse
 
 _OPTIONS = {"drain_brokers": "--drain", "exclude_brokers": "--exclude-brokers", "demote_brokers": "--demote"}
@@ -118,7 +119,7 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     """
     facts = asked_facts(options, warehouse)
     if options.restart:
-        yield from _restart_lines(options, facts)
+        yield from _restart_lines(options, facts, warehouse)
         return
     stored = stored_figures(warehouse, facts)
     words, answers, ranking = _answers(options, facts, stored)
@@ -132,13 +133,28 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
         yield from text_lines(document)
 
 
-def _restart_lines(options: argparse.Namespace, facts: RunFacts) -> Iterator[str]:
+def _restart_lines(options: argparse.Namespace, facts: RunFacts, warehouse: Warehouse) -> Iterator[str]:
     _check_together(options)
-    spare, most = options.spare or 0, options.batches_of or 0
-    found = restart(facts, question_of(options), spare=spare, most=most, anyway=options.anyway)
+    found = restart(
+        facts,
+        question_of(options),
+        spare=options.spare or 0,
+        most=options.batches_of or 0,
+        minutes=options.restart_minutes or MINUTES,
+        quorum=_quorum(Path(options.quorum)) if options.quorum else None,
+        throttles=StoredRun(warehouse, facts.run_id, facts.cluster_id).rows("throttles_found"),
+        anyway=options.anyway,
+    )
     if options.html:
         write_page(options.html, found.document())
     yield from [found.as_json()] if options.json else text_lines(found.document())
+
+
+def _quorum(path: Path) -> Quorum:
+    try:
+        return parse_quorum(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror}; {REMEDY}") from error
 
 
 def asked_facts(options: argparse.Namespace, warehouse: Warehouse) -> RunFacts:
@@ -188,8 +204,10 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--of chooses the brokers for --retire N: also give it")
     if options.until and options.grow is None:
         raise ConfigError("--until is the last month of --grow: also give it, such as --grow 4%/month")
-    if (options.spare or options.batches_of) and not options.restart:
-        raise ConfigError("--spare and --batches-of are about the batches of --restart: also give it")
+    of_restart = (options.spare, options.batches_of, options.restart_minutes, options.quorum)
+    if any(of_restart) and not options.restart:
+        words = "--spare, --batches-of, --restart-minutes and --quorum"
+        raise ConfigError(f"{words} are about the batches of --restart: also give it")
     several = bool(options.variant or options.variants or options.alternatives)
     if retires + counts + several + (options.grow is not None) + options.restart > 1:
         questions = "--retire, --how-many-like, --grow, --restart and several variants"

@@ -94,6 +94,10 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--spare", type=_count, metavar="N", help=text)
     text = "--restart: at most so many brokers in a batch"
     answers.add_argument("--batches-of", type=_count, metavar="N", help=text)
+    text = "--restart: how long a broker is down (default: 5)"
+    answers.add_argument("--restart-minutes", type=_count, metavar="N", help=text)
+    text = "--restart: output of kafka-metadata-quorum.sh describe --status, if brokers are controllers too"
+    answers.add_argument("--quorum", metavar="FILE", help=text)
     answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
     answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
     answers.add_argument("--html", metavar="FILE", help="also write a page to this file")

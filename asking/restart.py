@@ -1,7 +1,7 @@
 """In which batches brokers may restart: now and after the plan, what blocks, and what no order saves."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +10,18 @@ import pandas as pd
 
 from asking.answer import answer
 from asking.question import Question, instance_for
+from asking.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT, Placement, limits, placement_of
 from asking.run_facts import RunFacts
 from asking.sections import Document, Grid, Section
-from optimizer.domain import Bools, Brokers, Ints
+from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.errors import ConfigError
-from optimizer.planning.arrays import replica_matrix, to_brokers
+from optimizer.kafka.throttle import FOLLOWER_RATE
+from optimizer.planning.arrays import to_brokers
 from optimizer.planning.exposed import UNKNOWN_MIN_ISR
 from optimizer.solve.restart_batches import Batches, fewest_batches
-from optimizer.units import agree, clause, plural
+from optimizer.units import SECONDS_PER_MINUTE, agree, clause, human_bytes, human_time, listed, plural
+from sources.quorum import Quorum
 
-# Why a partition takes no writes, or keeps no spare replica, in any order.
-ONE_REPLICA, ALL_REQUIRED, SHORT, NO_SPARE = "one_replica", "min_isr_is_factor", "already_short", "no_spare"
 _CAUSES = {
     ONE_REPLICA: "one replica",
     ALL_REQUIRED: "min.insync.replicas is the replication factor",
@@ -28,62 +29,7 @@ _CAUSES = {
     NO_SPARE: "no spare replica above min.insync.replicas",
 }
 _SHOWN = 3  # topics in a sentence
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Replicas of all partitions, and the batches that they allow.
-
-    Parameters
-    ----------
-    in_sync : (P, W) int64
-        Broker indices, -1 pads.
-    leader, min_isr, factor : (P,) int64
-        The leader as an index, -1 without one.
-    may_restart : (B,) bool
-    spare : int
-        Replicas above min.insync.replicas that stay up where there are so many.
-    """
-
-    in_sync: Ints
-    leader: Ints
-    min_isr: Ints
-    factor: Ints
-    may_restart: Bools
-    spare: int
-
-    @property
-    def slack(self) -> Ints:
-        """How many in-sync replicas may be down together, (P,); a spare never makes it less than 1."""
-        slack = (self.in_sync >= 0).sum(axis=1) - self.min_isr
-        return np.where(slack > 0, np.maximum(slack - self.spare, 1), slack)
-
-    def down(self, batch: Sequence[int]) -> Ints:
-        """How many in-sync replicas of each partition are in a batch, (P,)."""
-        return np.asarray(((self.in_sync >= 0) & np.isin(self.in_sync, batch)).sum(axis=1))
-
-    def effects(self, batch: Sequence[int]) -> dict[str, int]:
-        """Partitions that stand at min.insync.replicas or below it while a batch is down, and leaders that move."""
-        down = self.down(batch)
-        left = (self.in_sync >= 0).sum(axis=1) - down
-        return {
-            "partitions_at_min_isr": int(((down > 0) & (left == self.min_isr)).sum()),
-            "partitions_stopped": int(((down > 0) & (left < self.min_isr)).sum()),
-            "leaders_to_move": int((np.isin(self.leader, batch) & (left > 0)).sum()),
-        }
-
-    def blocks(self, batches: Sequence[Sequence[int]]) -> Bools:
-        """Partitions that these batches would bring below min.insync.replicas, or cost their spare, (P,)."""
-        slack = self.slack
-        worst = np.max([self.down(batch) for batch in batches], axis=0, initial=0)
-        return np.asarray((slack > 0) & (worst > slack))
-
-    def causes(self) -> list[str]:
-        """Why no order saves each partition; "" if one does, or if none of its brokers restarts."""
-        count = (self.in_sync >= 0).sum(axis=1)
-        slack, restarts = count - self.min_isr, self.down(np.flatnonzero(self.may_restart).tolist()) > 0
-        conditions = [~restarts | (slack > self.spare), slack > 0, self.factor == 1, self.min_isr >= self.factor]
-        return np.select(conditions, ["", NO_SPARE, ONE_REPLICA, ALL_REQUIRED], SHORT).tolist()
+MINUTES = 5  # that a broker is down, unless the question says how long
 
 
 @dataclass(frozen=True)
@@ -102,6 +48,8 @@ class Restart:
         By name: now, and after the plan.
     racks : sequence of str
         The rack of each broker; "" without one.
+    quorum : Quorum or None
+        The controllers, if they were given.
     notes : sequence of str
         What else must be known.
     """
@@ -113,6 +61,7 @@ class Restart:
     topics: Sequence[str]
     ids: Ints
     racks: Sequence[str]
+    quorum: Quorum | None
     placements: Mapping[str, Placement]
     found: Mapping[str, Batches]
     notes: Sequence[str]
@@ -162,6 +111,7 @@ class Restart:
             "spare": self.spare,
             "batches_of": self.most or None,
             "blockers": self.blockers,
+            "minutes_down": self.placements["now"].seconds // SECONDS_PER_MINUTE,
             "placements": {name: self._placement(name) for name in self.found},
             "notes": [*self.notes],
         }
@@ -178,20 +128,26 @@ class Restart:
         }
 
     def _batches(self, name: str) -> Iterator[dict[str, Any]]:
-        for batch in self.found[name].batches:
-            racks = sorted({self.racks[b] for b in batch if self.racks[b]})
-            yield {"brokers": self._ids(batch), "racks": racks, **self.placements[name].effects(batch)}
+        """Facts about each batch; the one of the active controller is the last."""
+        active = self.quorum.active if self.quorum else None
+        for batch in sorted(self.found[name].batches, key=lambda batch: active in self._ids(batch)):
+            ids, racks = self._ids(batch), sorted({self.racks[b] for b in batch if self.racks[b]})
+            voters = {"voters": [b for b in ids if b in self.quorum.voters]} if self.quorum else {}
+            yield {"brokers": ids, "racks": racks, **voters, **self.placements[name].effects(batch)}
 
     def _grid(self, name: str) -> Grid:
-        header = ("batch", "brokers", "racks", "partitions then at min ISR", "leaders that move")
-        rows = [
-            (
-                *(f"{number}", ", ".join(map(str, batch["brokers"])), ", ".join(batch["racks"])),
-                *(f"{batch[key]:,}" for key in ("partitions_at_min_isr", "leaders_to_move")),
+        header = ["batch", "brokers", "racks", "partitions then at min ISR", "leaders that move"]
+        known = self.placements[name].received.any()
+        rows = []
+        for number, batch in enumerate(self._batches(name), start=1):
+            brokers = [f"{b} (controller)" if b in batch.get("voters", ()) else f"{b}" for b in batch["brokers"]]
+            figures = [f"{batch[key]:,}" for key in ("partitions_at_min_isr", "leaders_to_move")]
+            seconds = batch["in_sync_seconds"]
+            pace = [human_bytes(batch["missed_bytes"]), "unknown" if seconds is None else human_time(seconds)]
+            rows.append(
+                [f"{number}", ", ".join(brokers), ", ".join(batch["racks"]), *figures, *(pace if known else [])]
             )
-            for number, batch in enumerate(self._batches(name), start=1)
-        ]
-        return Grid(header, rows, texts=(0, 1, 2))
+        return Grid([*header, *(["missed", "in sync after"] if known else [])], rows, texts=(0, 1, 2))
 
     def _not_saved(self, name: str) -> dict[str, dict[str, int]]:
         """Partitions by cause and topic."""
@@ -211,7 +167,17 @@ class Restart:
         return self.ids[list(brokers)].tolist()
 
 
-def restart(facts: RunFacts, question: Question, *, spare: int = 0, most: int = 0, anyway: bool = False) -> Restart:
+def restart(
+    facts: RunFacts,
+    question: Question,
+    *,
+    spare: int = 0,
+    most: int = 0,
+    minutes: int = MINUTES,
+    quorum: Quorum | None = None,
+    throttles: Iterable[Mapping[str, Any]] = (),
+    anyway: bool = False,
+) -> Restart:
     """The fewest restart batches before and after the plan of a question.
 
     Parameters
@@ -220,6 +186,12 @@ def restart(facts: RunFacts, question: Question, *, spare: int = 0, most: int = 
         Replicas above min.insync.replicas that stay up where there are so many.
     most : int
         The most brokers in a batch; 0: any number.
+    minutes : int
+        How long a broker is down.
+    quorum : Quorum, optional
+        Voters that are brokers too are in different batches.
+    throttles : iterable of mapping
+        Rows of ``throttles_found``.
     anyway : bool
         As for ``answer``.
 
@@ -233,40 +205,25 @@ def restart(facts: RunFacts, question: Question, *, spare: int = 0, most: int = 
         raise ConfigError(f"--restart: {question.words()} does not fit, so there is no plan: add --anyway")
     _, instance, hosts = instance_for(facts, question)
     brokers, hosts = to_brokers(hosts), hosts.sort_values("broker_id")
-    rows = planned.plan.tables["compared"].sort_values(["topic", "partition"]).reset_index(drop=True)
+    rows = planned.plan.tables["compared"].sort_values(["topic", "partition"])
     may_restart = brokers.is_live & ~brokers.must_empty
-    placements = {name: _placement_of(rows, brokers, may_restart, spare, name) for name in ("now", "after")}
+    limit = limits(hosts, throttles)
+    placements = {
+        name: placement_of(
+            rows, brokers, name, may_restart=may_restart, spare=spare, limit=limit, seconds=minutes * SECONDS_PER_MINUTE
+        )
+        for name in ("now", "after")
+    }
     groups = brokers.rack if brokers.racks_matter else None
+    voters = np.flatnonzero(np.isin(brokers.ids, quorum.voters if quorum else ()))
     found = {
-        name: fewest_batches(each.in_sync, each.slack, may_restart, most=most, groups=groups)
+        name: fewest_batches(each.in_sync, each.slack, may_restart, apart=voters, most=most, groups=groups)
         for name, each in placements.items()
     }
     racks = [rack if isinstance(rack, str) else "" for rack in hosts["rack"]]
-    notes = [*_notes(instance, brokers)]
-    return Restart(facts, question, spare, most, rows["topic"].tolist(), brokers.ids, racks, placements, found, notes)
-
-
-def _placement_of(rows: pd.DataFrame, brokers: Brokers, may_restart: Bools, spare: int, name: str) -> Placement:
-    """Now: the live ISR and leaders. After the plan: all proposed replicas on living brokers, the first one leads."""
-    is_now = name == "now"
-    watching = [set(ids) if np.ndim(ids) else set() for ids in rows["observers"]]
-    proposed = [
-        [b for b in ids if b not in seen] for ids, seen in zip(rows["proposed_replicas"], watching, strict=True)
-    ]
-    in_sync = replica_matrix(rows["isr"] if is_now else pd.Series(proposed, dtype=object), brokers.ids)
-    in_sync = np.where((in_sync >= 0) & brokers.is_live[in_sync], in_sync, -1)
-    known = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
-    leader = np.where(known >= 0, np.searchsorted(brokers.ids, known), -1)
-    if not is_now:
-        leader = np.take_along_axis(in_sync, (in_sync >= 0).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return Placement(
-        in_sync=in_sync,
-        leader=leader,
-        min_isr=rows["min_insync_replicas"].to_numpy("float64", na_value=float(UNKNOWN_MIN_ISR)).astype(np.int64),
-        factor=np.array([*map(len, rows["current_replicas" if is_now else "proposed_replicas"])], dtype=np.int64),
-        may_restart=may_restart,
-        spare=spare,
-    )
+    notes = [*_notes(instance, brokers), *_pace_notes(limit, hosts, throttles), *_quorum_notes(quorum, brokers)]
+    topics = rows["topic"].tolist()
+    return Restart(facts, question, spare, most, topics, brokers.ids, racks, quorum, placements, found, notes)
 
 
 def _notes(instance: pd.DataFrame, brokers: Brokers) -> Iterator[str]:
@@ -278,4 +235,23 @@ def _notes(instance: pd.DataFrame, brokers: Brokers) -> Iterator[str]:
     if moving := int(instance["controller_replicas"].notna().sum()):
         yield f"{clause(moving, 'partition', 'is', 'are')} being reassigned: ask again when that is done."
     yield "After each batch wait until all replicas are in sync, then elect preferred leaders."
-    yield "Controllers are not checked: restart them one at a time."
+
+
+def _pace_notes(limit: Floats, hosts: pd.DataFrame, throttles: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    if any(row["config_name"] == FOLLOWER_RATE for row in throttles):
+        yield "Replication throttles are set, and also slow what a restarted broker missed: remove them first."
+    if np.isnan(limit).any():
+        which = listed(hosts["broker_id"].astype(str)[np.isnan(limit)].tolist())
+        yield f"The network of brokers {which} is unknown, so their time until in sync is, too: give capacities."
+
+
+def _quorum_notes(quorum: Quorum | None, brokers: Brokers) -> Iterator[str]:
+    if quorum is None:
+        yield (
+            "If brokers are controllers too, add --quorum FILE with the output of kafka-metadata-quorum.sh describe "
+            "--status: they are not checked."
+        )
+    elif set(brokers.ids[brokers.is_live].tolist()).isdisjoint(quorum.voters):
+        yield "The controllers are no brokers: restart them one at a time, the active one last."
+    else:
+        yield "At most one voter of the controllers in a batch, the active one in the last."

@@ -16,7 +16,7 @@ from ortools.sat.python import cp_model
 from optimizer.domain import Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
 
-_DETERMINISTIC_TIME = 60.0  # of OR-Tools, for all searches together
+_MOST_LITERALS = 1_000_000  # of a model: with 1,000 brokers the greedy batches and the bound from sizes must do
 _ROUNDS = 100  # of the iterated greedy method
 
 Row = tuple[frozenset[int], int]  # brokers, and how many of them may be in one batch
@@ -47,7 +47,14 @@ class Batches:
 
 
 def fewest_batches(
-    in_sync: Ints, slack: Ints, may_restart: Bools, *, most: int = 0, groups: Ints | None = None
+    in_sync: Ints,
+    slack: Ints,
+    may_restart: Bools,
+    *,
+    apart: Ints | None = None,
+    most: int = 0,
+    groups: Ints | None = None,
+    deterministic_time: float = 20.0,
 ) -> Batches:
     """Find the fewest batches, and a lower bound of their number.
 
@@ -59,19 +66,24 @@ def fewest_batches(
         How many of them may be down together. Partitions without slack do not count.
     may_restart : (B,) bool
         Brokers to put into batches.
+    apart : (N,) int64, optional
+        Brokers that are never together, whatever their partitions.
     most : int
         The most brokers in a batch; 0: any number.
     groups : (B,) int64, optional
         Brokers that a person would restart together, such as racks: the batches, if these are allowed and as few.
+    deterministic_time : float
+        Limit of OR-Tools for all searches together; with 0 there is none.
     """
     brokers = np.flatnonzero(may_restart)
     ordered = brokers if groups is None else brokers[np.argsort(groups[brokers], kind="stable")]
     rows = restart_rows(in_sync, slack, may_restart)
+    rows += [(frozenset(pair), 1) for pair in combinations(np.intersect1d([] if apart is None else apart, brokers), 2)]
     problem = _Problem.of(rows, ordered.tolist(), len(may_restart), most)
     clique = problem.clique()
     bound = max(len(clique), problem.least())
-    best, left = problem.greedy(bound), _DETERMINISTIC_TIME
-    while len(best) > bound and left > 0:
+    best, left = problem.greedy(bound), deterministic_time
+    while len(best) > bound and left > 0 and problem.literals(len(best)) < _MOST_LITERALS:
         solver = careful_solver(left)
         solver.parameters.linearization_level = 0  # colours are proven by cliques; the relaxation takes 20 times longer
         status, found = problem.search(solver, len(best) - 1, clique)
@@ -189,9 +201,7 @@ class _Problem:
             best = max(best, clique, key=len)
         return best
 
-    def search(
-        self, solver: cp_model.CpSolver, count: int, clique: Sequence[int]
-    ) -> tuple[int, list[list[int]]]:
+    def search(self, solver: cp_model.CpSolver, count: int, clique: Sequence[int]) -> tuple[int, list[list[int]]]:
         """So many batches, or none, and the status. The members of a clique have a batch each."""
         model = cp_model.CpModel()
         x = {b: [model.new_bool_var("") for _ in range(count)] for b in self.brokers}
@@ -199,9 +209,8 @@ class _Problem:
             model.add_exactly_one(variables)
         for batch, b in enumerate(clique):
             model.add(x[b][batch] == 1)
-        cliques = self._covering_cliques()
         for batch in range(count):
-            for each in cliques:
+            for each in self._covering_cliques:
                 model.add_at_most_one(x[b][batch] for b in each)
             for ids, limit in self.rows:
                 model.add(sum(x[b][batch] for b in sorted(ids)) <= limit)
@@ -213,6 +222,11 @@ class _Problem:
         chosen = [[b for b in self.brokers if solver.boolean_value(x[b][batch])] for batch in range(count)]
         return int(status), [batch for batch in chosen if batch]
 
+    def literals(self, count: int) -> int:
+        """The size of the model for so many batches."""
+        return count * sum(map(len, [*self._covering_cliques, *(ids for ids, _ in self.rows)]))
+
+    @cached_property
     def _covering_cliques(self) -> list[list[int]]:
         """Cliques that have every pair of brokers that is never together."""
         missing, cliques = self.apart.copy(), list[list[int]]()

@@ -4,18 +4,25 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from asking.cli import main
-from asking.restart import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT, restart
+from asking.restart import restart
+from asking.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT
 from optimizer.errors import ConfigError
+from optimizer.kafka.throttle import FOLLOWER_RATE
+from optimizer.units import NEVER_SECONDS
 from tests.asking.small_run import BROKERS, CLUSTER, PARTITIONS, Row, asked, broker, make_facts, partition, write_run
 
 # Both replicas of "pair" are in rack a: brokers 1, 2, 3 and 5 restart apart until the plan repairs the rack.
 PAIRS = tuple(partition("pair", number, [1, 2], min_insync_replicas=1) for number in range(2))
 OTHERS = (*PARTITIONS, partition("clicks", 7, [2, 3, 5]))
 STRICT = tuple({**row, "min_insync_replicas": 2} for row in OTHERS)
+
+
+MB = 10**6
 
 
 def run_main(folder: Path, *words: str) -> int:
@@ -49,8 +56,9 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert content["asked"] == "no change, 2 spare replicas, batches of 1"
     assert (now["proven_minimum"], now["is_proven"], len(now["batches"])) == (6, True, 6)
     assert [batch["brokers"] for batch in now["batches"]] == [[number] for number in range(1, 7)]
-    first = {"brokers": [1], "racks": ["a"], "partitions_at_min_isr": 8, "partitions_stopped": 0, "leaders_to_move": 6}
-    assert now["batches"][0] == first
+    figures = {"partitions_at_min_isr": 8, "partitions_stopped": 0, "leaders_to_move": 6}
+    pace = {"missed_bytes": 2_400_000_000, "in_sync_seconds": None}
+    assert now["batches"][0] == {"brokers": [1], "racks": ["a"], **figures, **pace}
     assert (content["blockers"], now["not_saved"]) == ({}, {NO_SPARE: {"clicks": 8, "audit": 2, "pair": 2}})
     assert "Batches after this plan" in page.read_text(encoding="utf-8")
 
@@ -98,8 +106,12 @@ def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
         (["--restart", "--retire", "1"], "--restart and several variants are different questions: ask them one by one"),
         (["--restart", "--grow", "4%"], "--restart and several variants are different questions: ask them one by one"),
         (["--restart", "--variant", "x: --drain 1"], "--restart and several variants are different questions"),
-        (["--spare", "1"], "--spare and --batches-of are about the batches of --restart: also give it"),
-        (["--batches-of", "2"], "--spare and --batches-of are about the batches of --restart: also give it"),
+        (["--spare", "1"], "--restart-minutes and --quorum are about the batches of --restart: also give it"),
+        (["--quorum", "file"], "--restart-minutes and --quorum are about the batches of --restart: also give it"),
+        (
+            ["--restart", "--quorum", "/nowhere"],
+            "/nowhere can't be read: No such file or directory; give the output of",
+        ),
     ],
 )
 def test_options_that_do_not_belong_together(
@@ -114,3 +126,39 @@ def test_a_question_that_does_not_fit_is_refused() -> None:
     """There is no plan to restart after."""
     with pytest.raises(ConfigError, match="--restart: load x 9 does not fit, so there is no plan: add --anyway"):
         restart(make_facts(), asked("--load", "9"))
+
+
+def paced(*, network: int | None, throttle: str | None = None) -> dict[str, Any]:
+    """The first batch of a cluster whose brokers 1, 3 and 5 receive 1 MB/s each, down for ten minutes."""
+    brokers = [{**each, "in_capacity_bytes_per_s": network} for each in BROKERS]
+    rows = [partition("t", 0, [1, 3, 5], min_insync_replicas=2, in_bytes_per_s=MB)]
+    found = [{"entity_name": "1", "config_name": FOLLOWER_RATE, "config_value": throttle}] if throttle else []
+    asked_restart = restart(make_facts(brokers, rows), asked(), minutes=10, throttles=found)
+    batches = json.loads(asked_restart.as_json())["placements"]["now"]["batches"]
+    [batch] = [batch for batch in batches if 1 in batch["brokers"]]
+    return {**batch, "notes": asked_restart.notes}
+
+
+def test_what_a_batch_misses_is_copied_at_the_rate_that_is_left() -> None:
+    """600 MB at 3 - 1 MB/s: 300 s. A throttle that was left counts; at the rate of the writes it never ends."""
+    assert [paced(network=3 * MB)[key] for key in ("missed_bytes", "in_sync_seconds")] == [600 * MB, 300]
+    throttled = paced(network=3 * MB, throttle=str(2 * MB))
+    assert (throttled["in_sync_seconds"], any("remove them first" in note for note in throttled["notes"])) == (
+        600,
+        True,
+    )
+    assert paced(network=3 * MB, throttle=str(MB))["in_sync_seconds"] == NEVER_SECONDS
+    unknown = paced(network=None)
+    assert (unknown["missed_bytes"], unknown["in_sync_seconds"]) == (600 * MB, None)
+
+
+def test_voters_are_apart_and_the_active_controller_is_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Brokers 1 and 2 share a rack and could restart together."""
+    status = tmp_path / "status.txt"
+    status.write_text('ClusterId: a\nLeaderId: 1\nCurrentVoters: [{"id": 1, "endpoints": []}, {"id": 2}, {"id": 90}]\n')
+    assert run_main(tmp_path, "--restart", "--quorum", str(status), "--json") == 0
+    content = json.loads(capsys.readouterr().out)
+    for placement in content["placements"].values():
+        assert [batch["voters"] for batch in placement["batches"] if batch["voters"]] == [[2], [1]]
+        assert 1 in placement["batches"][-1]["brokers"]
+    assert "At most one voter of the controllers in a batch, the active one in the last." in content["notes"]

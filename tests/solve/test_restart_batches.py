@@ -88,18 +88,32 @@ def test_a_given_batch_each_is_used_if_nothing_is_better() -> None:
     racks = np.array([0, 1, 2, 0, 1, 2])
     in_sync = np.array([[0, 1, 2], [0, 4, 5]])
     slack, everything = np.array([1, 1]), np.ones(6, dtype=bool)
-    found = fewest_batches(in_sync, slack, everything, first=racks)
+    found = fewest_batches(in_sync, slack, everything, groups=racks)
     assert found.batches == ((0, 3), (1, 4), (2, 5))
-    broken = fewest_batches(np.array([[0, 3]]), np.array([1]), everything, first=racks)
+    broken = fewest_batches(np.array([[0, 3]]), np.array([1]), everything, groups=racks)
     assert (len(broken.batches), broken.bound) == (2, 2)
-    assert len(fewest_batches(in_sync, slack, everything, most=1, first=racks).batches) == 6
+    assert len(fewest_batches(in_sync, slack, everything, most=1, groups=racks).batches) == 6
 
 
-def test_rows_are_distinct_and_not_implied() -> None:
-    """Rows that pairs or larger rows imply are left out, and so are those that no batch can break."""
-    in_sync = np.array([[0, 1, -1, -1], [1, 0, -1, -1], [0, 1, 2, -1], [2, 3, 4, -1], [5, 4, 3, 2], [2, 3, -1, -1]])
-    rows = restart_rows(in_sync, np.array([1, 1, 2, 2, 2, 2]), np.ones(6, dtype=bool))
+def test_rows_are_distinct() -> None:
+    """Slack 1 becomes pairs; of two limits for the same brokers the lower one counts."""
+    in_sync = np.array([[0, 1, -1, -1], [1, 0, -1, -1], [2, 3, 4, 5], [5, 4, 3, 2], [2, 3, -1, -1]])
+    rows = restart_rows(in_sync, np.array([1, 1, 3, 2, 2]), np.ones(6, dtype=bool))
     assert rows == [(frozenset({0, 1}), 1), (frozenset({2, 3, 4, 5}), 2)]
+
+
+def test_brokers_apart_whatever_their_partitions() -> None:
+    """Three voters of the controllers, one of which stays up."""
+    nothing, up = np.zeros((0, 1), dtype=np.int64), np.array([True, True, True, False])
+    found = fewest_batches(nothing, np.zeros(0, dtype=np.int64), up, apart=np.array([1, 2, 3]))
+    assert found.batches == ((0, 1), (2,))
+
+
+def test_without_time_for_a_search_nothing_is_claimed() -> None:
+    """The bound is below the batches."""
+    ring = np.array([[broker, (broker + 1) % 7] for broker in range(7)])
+    found = fewest_batches(ring, np.ones(7, dtype=np.int64), np.ones(7, dtype=bool), deterministic_time=0)
+    assert (len(found.batches), found.bound, found.is_proven) == (3, 2, False)
 
 
 @pytest.mark.parametrize("brokers", [0, 1, 3])
