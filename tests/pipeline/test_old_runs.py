@@ -73,8 +73,8 @@ def planned(spark: SparkSession, two_runs: Path, tmp_path: Path) -> Run:
 
 def state(run: Run) -> dict[str, Any]:
     """Rows of every table of the run, and its files."""
-    store = store_of(run)
-    rows = {name: sorted(map(str, store.current_rows(name, run.run_id))) for name in TABLES}
+    warehouse = Warehouse(run.settings.storage.warehouse)
+    rows = {name: sorted(map(str, warehouse.rows(name, run_id=run.run_id))) for name in TABLES}
     return {**rows, "files": sorted(str(path) for path in run.folder.rglob("*"))}
 
 
