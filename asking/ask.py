@@ -20,7 +20,7 @@ from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of, with_racks
 from asking.restart import MINUTES, restart
 from asking.retire import SHOWN, retire
-from asking.run_facts import RunFacts, read_facts, stored_answer
+from asking.run_facts import RunFacts, captured, read_facts, stored_answer
 from asking.sections import Document, Dots, Drawing, Grid, Section, text_lines, write_page
 from optimizer.cluster_policy import ClusterPolicy
 from optimizer.errors import ConfigError
@@ -288,7 +288,7 @@ def document_of(
     """The sentence, what was asked, the figures that differ, findings, how to execute an answer, other figures."""
     questions = [item.question for item in answers]
     title, *proof = words
-    run = f"{facts.cluster_id}: what if, from run {facts.run_id}{_captured(facts)}"
+    run = f"{facts.cluster_id}: what if, from run {facts.run_id}{captured(facts)}"
     head = [*proof, run, f"The run requests: {_requests(facts)}."]
     for question in questions:
         name = "Asked" if question.name == question.words() else question.name
@@ -320,10 +320,6 @@ def _about_windows(questions: Sequence[Question]) -> Iterator[str]:
     names = [question.name for question in questions if "windows" in question.knobs.get("schedule", {})]
     if names:
         yield f"{', '.join(names)}: uses the rates of the run; a job measures those in the windows."
-
-
-def _captured(facts: RunFacts) -> str:
-    return f", snapshot of {facts.captured_at:%Y-%m-%d %H:%M} UTC" if facts.captured_at else ""
 
 
 def _requests(facts: RunFacts) -> str:

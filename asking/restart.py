@@ -10,23 +10,22 @@ import pandas as pd
 
 from asking.answer import answer
 from asking.question import Question, instance_for
-from asking.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT, Placement, limits, placement_of
-from asking.run_facts import RunFacts
+from asking.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT, Placement, limits, placement_of, slows
+from asking.run_facts import RunFacts, captured
 from asking.sections import Document, Grid, Section
-from optimizer.domain import Bools, Brokers, Floats, Ints
+from optimizer.domain import Bools, Brokers, Ints
 from optimizer.errors import ConfigError
-from optimizer.kafka.throttle import FOLLOWER_RATE
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.exposed import UNKNOWN_MIN_ISR
 from optimizer.solve.restart_batches import Batches, fewest_batches
-from optimizer.units import SECONDS_PER_MINUTE, agree, clause, human_bytes, human_time, listed, plural
-from sources.quorum import Quorum
+from optimizer.units import SECONDS_PER_MINUTE, agree, clause, first_of, human_bytes, human_time, plural
+from sources.quorum import REMEDY, Quorum
 
 _CAUSES = {
     ONE_REPLICA: "one replica",
     ALL_REQUIRED: "min.insync.replicas is the replication factor",
     SHORT: "replicas are out of sync already",
-    NO_SPARE: "no spare replica above min.insync.replicas",
+    NO_SPARE: "fewer spare replicas than asked; writes go on",
 }
 _SHOWN = 3  # topics in a sentence
 MINUTES = 5  # that a broker is down, unless the question says how long
@@ -69,7 +68,10 @@ class Restart:
     def words(self) -> str:
         """One sentence."""
         now, after = (f"{len(found.batches)}" for found in self.found.values())
-        proofs = ["proven fewest" if f.is_proven else f"at least {f.bound}" for f in self.found.values()]
+        proofs = [
+            "proven fewest" if f.is_proven else f"the best found, {f.bound} or more are needed"
+            for f in self.found.values()
+        ]
         text = f"Restart in {now} {agree(int(now), 'batch', 'batches')} now ({proofs[0]}), in {after} after this plan"
         blocks = f"; what blocks: {self._listed(self.blockers)}" if self.blockers else ""
         return f"{text} ({proofs[1]}){blocks}."
@@ -89,7 +91,7 @@ class Restart:
 
     def document(self) -> Document:
         """The sentence, a table of batches for each placement, what no order saves, and notes."""
-        run = f"{self.facts.cluster_id}: restart batches, from run {self.facts.run_id}"
+        run = f"{self.facts.cluster_id}: restart batches, from run {self.facts.run_id}{captured(self.facts)}"
         titles = {"now": "Batches now", "after": "Batches after this plan"}
         sections = [Section(titles[name], [self._grid(name)]) for name in self.found]
         losses = [
@@ -106,6 +108,7 @@ class Restart:
         content = {
             "cluster_id": self.facts.cluster_id,
             "run_id": self.facts.run_id,
+            "captured_at": self.facts.captured_at.isoformat() if self.facts.captured_at else None,
             "headline": self.words(),
             "asked": self.asked(),
             "spare": self.spare,
@@ -137,17 +140,18 @@ class Restart:
 
     def _grid(self, name: str) -> Grid:
         header = ["batch", "brokers", "racks", "partitions then at min ISR", "leaders that move"]
-        known = self.placements[name].received.any()
+        known, batches = self.placements[name].received.any(), [*self._batches(name)]
+        stops = any(batch["partitions_stopped"] for batch in batches)
         rows = []
-        for number, batch in enumerate(self._batches(name), start=1):
+        for number, batch in enumerate(batches, start=1):
             brokers = [f"{b} (controller)" if b in batch.get("voters", ()) else f"{b}" for b in batch["brokers"]]
             figures = [f"{batch[key]:,}" for key in ("partitions_at_min_isr", "leaders_to_move")]
-            seconds = batch["in_sync_seconds"]
-            pace = [human_bytes(batch["missed_bytes"]), "unknown" if seconds is None else human_time(seconds)]
-            rows.append(
-                [f"{number}", ", ".join(brokers), ", ".join(batch["racks"]), *figures, *(pace if known else [])]
-            )
-        return Grid([*header, *(["missed", "in sync after"] if known else [])], rows, texts=(0, 1, 2))
+            figures += [f"{batch['partitions_stopped']:,}"] if stops else []
+            if known:
+                figures += [human_bytes(batch["missed_bytes"]), _in_sync_after(batch["in_sync_seconds"])]
+            rows.append([f"{number}", ", ".join(brokers), ", ".join(batch["racks"]), *figures])
+        header += [*(["take no writes"] if stops else []), *(["missed", "in sync after"] if known else [])]
+        return Grid(header, rows, texts=(0, 1, 2))
 
     def _not_saved(self, name: str) -> dict[str, dict[str, int]]:
         """Partitions by cause and topic."""
@@ -217,11 +221,12 @@ def restart(
     groups = brokers.rack if brokers.racks_matter else None
     voters = np.flatnonzero(np.isin(brokers.ids, quorum.voters if quorum else ()))
     found = {
-        name: fewest_batches(each.in_sync, each.slack, may_restart, apart=voters, most=most, groups=groups)
+        name: fewest_batches(each.in_sync, each.may_be_down, may_restart, apart=voters, most=most, groups=groups)
         for name, each in placements.items()
     }
     racks = [rack if isinstance(rack, str) else "" for rack in hosts["rack"]]
-    notes = [*_notes(instance, brokers), *_pace_notes(limit, hosts, throttles), *_quorum_notes(quorum, brokers)]
+    unknown = brokers.ids[may_restart & np.isnan(limit) & placements["now"].received.any()]
+    notes = [*_notes(instance, brokers), *_pace_notes(unknown, throttles), *_quorum_notes(quorum, brokers, may_restart)]
     topics = rows["topic"].tolist()
     return Restart(facts, question, spare, most, topics, brokers.ids, racks, quorum, placements, found, notes)
 
@@ -237,21 +242,32 @@ def _notes(instance: pd.DataFrame, brokers: Brokers) -> Iterator[str]:
     yield "After each batch wait until all replicas are in sync, then elect preferred leaders."
 
 
-def _pace_notes(limit: Floats, hosts: pd.DataFrame, throttles: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    if any(row["config_name"] == FOLLOWER_RATE for row in throttles):
-        yield "Replication throttles are set, and also slow what a restarted broker missed: remove them first."
-    if np.isnan(limit).any():
-        which = listed(hosts["broker_id"].astype(str)[np.isnan(limit)].tolist())
-        yield f"The network of brokers {which} is unknown, so their time until in sync is, too: give capacities."
+def _in_sync_after(seconds: int | str | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return seconds if isinstance(seconds, str) else human_time(seconds)
 
 
-def _quorum_notes(quorum: Quorum | None, brokers: Brokers) -> Iterator[str]:
+def _pace_notes(unknown: Iterable[int], throttles: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    if any(slows(row) for row in throttles):
+        yield "Replication throttles are set: they may also slow what restarted brokers missed. Remove them first."
+    if names := [str(broker) for broker in unknown]:
+        which = f"{agree(len(names), 'broker', 'brokers')} {first_of(names, _SHOWN)}"
+        yield f"How fast {which} can receive is unknown: add a capacity file (docs/formats.md), and plan again."
+
+
+def _quorum_notes(quorum: Quorum | None, brokers: Brokers, may_restart: Bools) -> Iterator[str]:
     if quorum is None:
-        yield (
-            "If brokers are controllers too, add --quorum FILE with the output of kafka-metadata-quorum.sh describe "
-            "--status: they are not checked."
-        )
-    elif set(brokers.ids[brokers.is_live].tolist()).isdisjoint(quorum.voters):
-        yield "The controllers are no brokers: restart them one at a time, the active one last."
-    else:
-        yield "At most one voter of the controllers in a batch, the active one in the last."
+        yield f"Controllers are not considered. If brokers are controllers too, add --quorum FILE: {REMEDY}."
+        return
+    restarting = brokers.ids[may_restart].tolist()
+    down = set(brokers.ids[~brokers.is_live].tolist()) & set(quorum.voters)
+    others = [str(voter) for voter in quorum.voters if voter not in restarting and voter not in down]
+    up, count = len(quorum.voters) - len(down), len(quorum.voters)
+    if up - 1 <= count // 2:
+        yield f"{up} of {count} voters of the controllers are up: without one more they elect no leaders."
+    if len(others) < up:
+        last = ", the active one in the last" if quorum.active in restarting else ""
+        yield f"At most one voter of the controllers in a batch{last}."
+    if others:
+        yield f"Voters in no batch: {first_of(others, _SHOWN)}. Restart them one at a time, the active one last."

@@ -11,8 +11,8 @@ from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.kafka.throttle import FOLLOWER_RATE
 from optimizer.planning.arrays import replica_matrix
 from optimizer.planning.exposed import UNKNOWN_MIN_ISR
-from optimizer.units import NEVER_SECONDS
 
+NEVER = "never"
 # Why a partition takes no writes, or keeps no spare replica, in any order.
 ONE_REPLICA, ALL_REQUIRED, SHORT, NO_SPARE = "one_replica", "min_isr_is_factor", "already_short", "no_spare"
 
@@ -26,7 +26,7 @@ class Placement:
     in_sync : (P, W) int64
         Broker indices, -1 pads.
     leader, min_isr, factor : (P,) int64
-        The leader as an index, -1 without one.
+        The leader as an index, -1 without one; replicas without observers.
     may_restart : (B,) bool
     spare : int
         Replicas above min.insync.replicas that stay up where there are so many.
@@ -48,19 +48,29 @@ class Placement:
     seconds: int
 
     @property
+    def count(self) -> Ints:
+        """Replicas in sync, (P,)."""
+        return np.asarray((self.in_sync >= 0).sum(axis=1))
+
+    @property
     def slack(self) -> Ints:
-        """How many in-sync replicas may be down together, (P,); a spare never makes it less than 1."""
-        slack = (self.in_sync >= 0).sum(axis=1) - self.min_isr
+        """How many in-sync replicas may be down while writes go on, (P,); a spare never makes it less than 1."""
+        slack = self.count - self.min_isr
         return np.where(slack > 0, np.maximum(slack - self.spare, 1), slack)
+
+    @property
+    def may_be_down(self) -> Ints:
+        """How many in-sync replicas may be down together, (P,). If writes stop in any order, one stays for reads."""
+        return np.where(self.slack > 0, self.slack, self.count - 1)
 
     def down(self, batch: Sequence[int]) -> Ints:
         """How many in-sync replicas of each partition are in a batch, (P,)."""
         return np.asarray(((self.in_sync >= 0) & np.isin(self.in_sync, batch)).sum(axis=1))
 
-    def effects(self, batch: Sequence[int]) -> dict[str, int | None]:
+    def effects(self, batch: Sequence[int]) -> dict[str, Any]:
         """Partitions that stand at min.insync.replicas or below it while a batch is down, and leaders that move."""
         down = self.down(batch)
-        left = (self.in_sync >= 0).sum(axis=1) - down
+        left = self.count - down
         return {
             "partitions_at_min_isr": int(((down > 0) & (left == self.min_isr)).sum()),
             "partitions_stopped": int(((down > 0) & (left < self.min_isr)).sum()),
@@ -68,18 +78,19 @@ class Placement:
             **self.pace(batch),
         }
 
-    def pace(self, batch: Sequence[int]) -> dict[str, int | None]:
+    def pace(self, batch: Sequence[int]) -> dict[str, Any]:
         """Bytes that a batch misses while it is down, and seconds from its start until all of it is in sync.
 
         What is written meanwhile also has to be copied: missed / (limit - received). Null if rates or limits are
-        unknown.
+        unknown, ``NEVER`` if more is written than a broker can receive.
         """
         received, limit = self.received[list(batch)], self.limit[list(batch)]
         if not self.received.any():
             return {"missed_bytes": None, "in_sync_seconds": None}
-        missed, seconds = received * self.seconds, None
+        missed = received * self.seconds
+        seconds: int | str | None = None
         if (received >= limit).any():
-            seconds = NEVER_SECONDS
+            seconds = NEVER
         elif not np.isnan(limit).any():
             seconds = int(np.ceil(missed / (limit - received)).max())
         return {"missed_bytes": int(missed.sum()), "in_sync_seconds": seconds}
@@ -92,15 +103,19 @@ class Placement:
 
     def causes(self) -> list[str]:
         """Why no order saves each partition; "" if one does, or if none of its brokers restarts."""
-        count = (self.in_sync >= 0).sum(axis=1)
-        slack, restarts = count - self.min_isr, self.down(np.flatnonzero(self.may_restart).tolist()) > 0
+        slack, restarts = self.count - self.min_isr, self.down(np.flatnonzero(self.may_restart).tolist()) > 0
         conditions = [~restarts | (slack > self.spare), slack > 0, self.factor == 1, self.min_isr >= self.factor]
         return np.select(conditions, ["", NO_SPARE, ONE_REPLICA, ALL_REQUIRED], SHORT).tolist()
 
 
+def slows(row: Mapping[str, Any]) -> bool:
+    """Whether a row of ``throttles_found`` is a rate for what a broker receives; text that is no rate is ignored."""
+    return row["config_name"] == FOLLOWER_RATE and str(row["config_value"]).isdecimal()
+
+
 def limits(hosts: pd.DataFrame, throttles: Iterable[Mapping[str, Any]]) -> Floats:
     """The most bytes per second that each broker can receive by its network and throttle, (B,); NaN if unknown."""
-    rates = {row["entity_name"]: float(row["config_value"]) for row in throttles if row["config_name"] == FOLLOWER_RATE}
+    rates = {row["entity_name"]: float(row["config_value"]) for row in throttles if slows(row)}
     default = rates.get("<default>", np.inf)
     throttle = np.array([rates.get(str(broker), default) for broker in hosts["broker_id"]])
     network = hosts["in_capacity_bytes_per_s"].to_numpy("float64", na_value=np.nan)
@@ -112,10 +127,9 @@ def placement_of(rows: pd.DataFrame, brokers: Brokers, name: str, **own: Any) ->
     """Now: the live ISR and leaders. After the plan: all proposed replicas on living brokers, the first one leads."""
     is_now = name == "now"
     watching = [set(ids) if np.ndim(ids) else set() for ids in rows["observers"]]
-    proposed = [
-        [b for b in ids if b not in seen] for ids, seen in zip(rows["proposed_replicas"], watching, strict=True)
-    ]
-    in_sync = replica_matrix(rows["isr"] if is_now else pd.Series(proposed, dtype=object), brokers.ids)
+    lists = rows["current_replicas" if is_now else "proposed_replicas"]
+    replicas = [[b for b in ids if b not in seen] for ids, seen in zip(lists, watching, strict=True)]
+    in_sync = replica_matrix(rows["isr"] if is_now else pd.Series(replicas, dtype=object), brokers.ids)
     in_sync = np.where((in_sync >= 0) & brokers.is_live[in_sync], in_sync, -1)
     known = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
     leader = np.where(known >= 0, np.searchsorted(brokers.ids, known), -1)
@@ -127,7 +141,7 @@ def placement_of(rows: pd.DataFrame, brokers: Brokers, name: str, **own: Any) ->
         in_sync=in_sync,
         leader=leader,
         min_isr=rows["min_insync_replicas"].to_numpy("float64", na_value=float(UNKNOWN_MIN_ISR)).astype(np.int64),
-        factor=np.array([*map(len, rows["current_replicas" if is_now else "proposed_replicas"])], dtype=np.int64),
+        factor=np.array([*map(len, replicas)], dtype=np.int64),
         received=received,
         **own,
     )

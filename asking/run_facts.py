@@ -65,6 +65,11 @@ class RunFacts:
         return build(self.content)
 
 
+def captured(facts: RunFacts) -> str:
+    """When the cluster was as the run knows it, in words behind its name."""
+    return f", snapshot of {facts.captured_at:%Y-%m-%d %H:%M} UTC" if facts.captured_at else ""
+
+
 def read_facts(warehouse: Warehouse, cluster_id: str, run_id: str) -> RunFacts:
     """Read the facts of a run.
 

@@ -214,10 +214,11 @@ def _archive(jars: JarSet) -> Path:
     archive = jars.folder / "node.jsa"
     with exclusive(f"classes-{jars.name}"):
         if not archive.exists():
-            made = archive.with_suffix(".new")
-            with TemporaryDirectory() as folder:
+            with TemporaryDirectory(dir=jars.folder) as folder:
+                made = Path(folder, "node.jsa")
                 with running(Path(folder), {1: "a"}, jars=jars, share=f"-XX:ArchiveClassesAtExit={made}") as cluster:
                     cluster.stop_broker(1)
+                made.touch()  # Java ignores an empty archive
                 made.replace(archive)
     return archive
 

@@ -71,7 +71,8 @@ def fewest_batches(
     most : int
         The most brokers in a batch; 0: any number.
     groups : (B,) int64, optional
-        Brokers that a person would restart together, such as racks: the batches, if these are allowed and as few.
+        Brokers that a person would restart together, such as racks: the batches, if they are allowed and as few as the
+        best of the greedy method.
     deterministic_time : float
         Limit of OR-Tools for all searches together; with 0 there is none.
     """
@@ -80,9 +81,12 @@ def fewest_batches(
     rows = restart_rows(in_sync, slack, may_restart)
     rows += [(frozenset(pair), 1) for pair in combinations(np.intersect1d([] if apart is None else apart, brokers), 2)]
     problem = _Problem.of(rows, ordered.tolist(), len(may_restart), most)
+    known = [] if groups is None else [brokers[groups[brokers] == each].tolist() for each in np.unique(groups[brokers])]
     clique = problem.clique()
     bound = max(len(clique), problem.least())
     best, left = problem.greedy(bound), deterministic_time
+    if known and len(known) <= len(best) and problem.allows(known):
+        best = known
     while len(best) > bound and left > 0 and problem.literals(len(best)) < _MOST_LITERALS:
         solver = careful_solver(left)
         solver.parameters.linearization_level = 0  # colours are proven by cliques; the relaxation takes 20 times longer
@@ -137,6 +141,15 @@ class _Problem:
         """A lower bound from sizes alone."""
         return max([-(-len(self.brokers) // self.most), *(-(-len(ids) // limit) for ids, limit in self.rows)])
 
+    def allows(self, batches: Iterable[Sequence[int]]) -> bool:
+        """Whether these batches meet all rows."""
+        return all(
+            len(batch) <= self.most
+            and not self.apart[np.ix_(batch, batch)].any()
+            and all(len(ids.intersection(batch)) <= limit for ids, limit in self.rows)
+            for batch in batches
+        )
+
     def greedy(self, bound: int) -> list[list[int]]:
         """Batches of the iterated greedy method: the batches of a round, in another order, are those of the next one.
 
@@ -144,7 +157,7 @@ class _Problem:
         """
         random, batches = np.random.default_rng(1), self._first_fit(self.brokers)
         best = batches
-        for round_number in range(_ROUNDS):
+        for round_number in range(min(_ROUNDS, _MOST_LITERALS // (1 + sum(len(ids) for ids, _ in self.rows)))):
             if len(best) == bound:
                 break
             if round_number % 2:

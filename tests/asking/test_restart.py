@@ -10,10 +10,11 @@ import pytest
 
 from asking.cli import main
 from asking.restart import restart
-from asking.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT
+from asking.restart_placement import ALL_REQUIRED, NEVER, NO_SPARE, ONE_REPLICA, SHORT
+from asking.sections import Grid
 from optimizer.errors import ConfigError
 from optimizer.kafka.throttle import FOLLOWER_RATE
-from optimizer.units import NEVER_SECONDS
+from sources.quorum import Quorum
 from tests.asking.small_run import BROKERS, CLUSTER, PARTITIONS, Row, asked, broker, make_facts, partition, write_run
 
 # Both replicas of "pair" are in rack a: brokers 1, 2, 3 and 5 restart apart until the plan repairs the rack.
@@ -71,6 +72,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (partition("t", 0, [1, 3, 5], isr=[3, 1], min_insync_replicas=2), SHORT),
         (partition("t", 0, [1, 3, 5], min_insync_replicas=2), NO_SPARE),
         (partition("t", 0, [1, 3, 5], min_insync_replicas=1), ""),
+        (partition("t", 0, [1, 3], isr=[1], observers=[3], min_insync_replicas=1), ONE_REPLICA),
     ],
 )
 def test_why_no_order_saves_a_partition(row: Row, cause: str) -> None:
@@ -91,8 +93,7 @@ def test_a_spare_replica_costs_batches_but_never_safety() -> None:
 def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
     """A drained broker and a dead one are in no batch; replicas on the dead one are not in sync."""
     brokers = [*BROKERS[:5], broker(6, "c", state="dead"), broker(7, "c")]
-    rows = [{**row, "isr": [b for b in row["isr"] if b != 6]} for row in STRICT]
-    found = restart(make_facts(brokers, rows), asked("--drain", "5"))
+    found = restart(make_facts(brokers, STRICT), asked("--drain", "5"))
     content = json.loads(found.as_json())
     for placement in content["placements"].values():
         assert sorted(b for batch in placement["batches"] for b in batch["brokers"]) == [1, 2, 3, 4, 7]
@@ -143,11 +144,12 @@ def test_what_a_batch_misses_is_copied_at_the_rate_that_is_left() -> None:
     """600 MB at 3 - 1 MB/s: 300 s. A throttle that was left counts; at the rate of the writes it never ends."""
     assert [paced(network=3 * MB)[key] for key in ("missed_bytes", "in_sync_seconds")] == [600 * MB, 300]
     throttled = paced(network=3 * MB, throttle=str(2 * MB))
-    assert (throttled["in_sync_seconds"], any("remove them first" in note for note in throttled["notes"])) == (
+    assert (throttled["in_sync_seconds"], any("Remove them first" in note for note in throttled["notes"])) == (
         600,
         True,
     )
-    assert paced(network=3 * MB, throttle=str(MB))["in_sync_seconds"] == NEVER_SECONDS
+    assert paced(network=3 * MB, throttle=str(MB))["in_sync_seconds"] == NEVER
+    assert [paced(network=3 * MB, throttle=text)["in_sync_seconds"] for text in ("10MB", "-1")] == [300, 300]
     unknown = paced(network=None)
     assert (unknown["missed_bytes"], unknown["in_sync_seconds"]) == (600 * MB, None)
 
@@ -162,3 +164,48 @@ def test_voters_are_apart_and_the_active_controller_is_last(tmp_path: Path, caps
         assert [batch["voters"] for batch in placement["batches"] if batch["voters"]] == [[2], [1]]
         assert 1 in placement["batches"][-1]["brokers"]
     assert "At most one voter of the controllers in a batch, the active one in the last." in content["notes"]
+
+
+@pytest.mark.parametrize(
+    ("leader", "voters", "dead", "notes"),
+    [
+        (1, [1, 2, 4], [], ["At most one voter of the controllers in a batch, the active one in the last."]),
+        (
+            6,
+            [1, 2, 6],
+            [6],
+            [
+                "2 of 3 voters of the controllers are up: without one more they elect no leaders.",
+                "At most one voter of the controllers in a batch.",
+            ],
+        ),
+        (
+            90,
+            [1, 90, 91],
+            [],
+            [
+                "At most one voter of the controllers in a batch.",
+                "Voters in no batch: 90, 91. Restart them one at a time, the active one last.",
+            ],
+        ),
+        (90, [90, 91, 92], [], ["Voters in no batch: 90, 91, 92. Restart them one at a time, the active one last."]),
+    ],
+)
+def test_what_is_said_about_controllers(leader: int, voters: list[int], dead: list[int], notes: list[str]) -> None:
+    """A dead voter counts; controllers that are no brokers are in no batch."""
+    brokers = [broker(each["broker_id"], each["rack"], state="dead") if each["broker_id"] in dead else each
+               for each in BROKERS]  # fmt: skip
+    found = restart(make_facts(brokers, STRICT), asked(), quorum=Quorum(tuple(voters), leader))
+    assert [note for note in found.notes if "oter" in note] == notes
+
+
+def test_where_writes_stop_in_any_order_a_replica_stays_for_reads() -> None:
+    """All replicas are required: they restart in two batches, and the table says in which writes stop."""
+    found = restart(make_facts(partitions=[partition("t", 0, [1, 3, 5], min_insync_replicas=3)]), asked())
+    batches = found.found["now"].batches
+    assert len(batches) == 2
+    assert all(not {0, 2, 4} <= set(batch) for batch in batches)
+    table = found.document().sections[0].parts[0]
+    assert isinstance(table, Grid)
+    assert table.header[5] == "take no writes"
+    assert [row[5] for row in table.rows] == ["1", "1"]

@@ -95,6 +95,24 @@ def test_a_given_batch_each_is_used_if_nothing_is_better() -> None:
     assert len(fewest_batches(in_sync, slack, everything, most=1, groups=racks).batches) == 6
 
 
+def test_given_groups_are_kept_if_nothing_is_better() -> None:
+    """Although brokers 3, 4 and 5 have no partitions, and could all be in the first batch."""
+    in_sync, groups = np.array([[0, 1, 2]]), np.array([0, 1, 2, 0, 1, 2])
+    found = fewest_batches(in_sync, np.array([1]), np.ones(6, dtype=bool), groups=groups)
+    assert found.batches == ((0, 3), (1, 4), (2, 5))
+
+
+def test_the_search_finds_what_the_greedy_method_misses() -> None:
+    """200 partitions of two replicas on 30 brokers: five batches instead of six."""
+    rng = np.random.default_rng(0)
+    dense = np.array([rng.permutation(30)[:2] for _ in range(200)])
+    slack, everything = np.ones(len(dense), dtype=np.int64), np.ones(30, dtype=bool)
+    greedy = fewest_batches(dense, slack, everything, deterministic_time=0)
+    found = fewest_batches(dense, slack, everything)
+    assert (found.is_proven, len(found.batches), len(greedy.batches)) == (True, 5, 6)
+    check(found, dense, slack, everything, 0)
+
+
 def test_rows_are_distinct() -> None:
     """Slack 1 becomes pairs; of two limits for the same brokers the lower one counts."""
     in_sync = np.array([[0, 1, -1, -1], [1, 0, -1, -1], [2, 3, 4, 5], [5, 4, 3, 2], [2, 3, -1, -1]])
