@@ -50,16 +50,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need the session, so that quick tests can be selected; the longest tests start first."""
+    """Mark the tests that need the session, so that quick tests can be selected; the longest tests start first.
+
+    Files that wait for servers alternate with others: a Kafka cluster without work takes a quarter of a core, so few
+    clusters should live at once.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     items.sort(key=lambda item: _order(item.path))
+    waiting, working = dict[str, int](), dict[str, int]()
+    for item in items:
+        places = waiting if item.path.parent.name in SERVERS else working
+        places.setdefault(_scope(item.path), len(places))
+    places = {**working, **waiting}
+    items.sort(key=lambda item: (places[_scope(item.path)], item.path.parent.name not in SERVERS))
 
 
 def _order(path: Path) -> int:
     """Folders of tests that wait for servers or start processes come first, in this order; then the rest."""
-    folders = ("airflow", "kafka", "tour", "pipeline", "stages", "docs", "setup")
+    folders = (*SERVERS, "pipeline", "stages", "docs", "setup")
     return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
 
 
@@ -70,6 +80,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         RUNNING.close()
 
 
+SERVERS = ("airflow", "kafka", "tour")  # folders of tests that wait for Kafka or Airflow
 # Files that share more than a Spark session: an Airflow, a Kafka, or a fleet that is planned once.
 SHARING = {
     "airflow": ("test_dags.py", "test_deaths.py"),
@@ -81,12 +92,14 @@ SHARING = {
 }
 
 
-class _FileScheduling(LoadScopeScheduling):
-    """Tests of a file run in the same process, because many share fixtures."""
+def _scope(path: Path) -> str:
+    """Tests of a file run in the same process, because many share fixtures; so do those of files that share more."""
+    return path.parent.name if path.name in SHARING.get(path.parent.name, ()) else "/".join(path.parts[-2:])
 
+
+class _FileScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        path = Path(nodeid.partition("::")[0])
-        return path.parent.name if path.name in SHARING.get(path.parent.name, ()) else str(path)
+        return _scope(Path(nodeid.partition("::")[0]))
 
 
 @pytest.hookimpl(optionalhook=True)
