@@ -42,18 +42,14 @@ class Growth:
 
     def words(self) -> str:
         """One sentence."""
-        end = self._month(self.months)
+        if self.short and not self.short[0]:
+            return f"Before any growth it {self.short[1].words()}."
+        last = self.short[0] - 1 if self.short else self.months
         alone = f"{self.first[1]} passes its limit in {self._month(self.first[0])}" if self.first else "no disk is full"
-        until = "" if self.first else f" until {end}"
-        parts = [f"At {self.percent:g} % a month {alone} with this plan alone{until}"]
-        if self.short is None:
-            parts.append(f"with more plans the disks suffice until {end}")
-        elif self.short[0] == 0:
-            parts.append(f"it {self.short[1].words()} already now")
-        else:
-            last, why = self._month(self.short[0] - 1), self.short[1].words().removeprefix("does not fit: ")
-            parts.append(f"with more plans the disks suffice until {last}, then {why}")
-        return f"{'; '.join(parts)}."
+        until = "" if self.first else f" until {self._month(last)}"
+        then = f", then {self.short[1].words().removeprefix('does not fit: ')}" if self.short else ""
+        more = f"with more plans the disks suffice until {self._month(last)}{then}"
+        return f"At {self.percent:g} % a month {alone} with this plan alone{until}; {more}."
 
     def _month(self, months: int) -> str:
         return month_after(self.captured_at, months)

@@ -47,6 +47,13 @@ def test_disks_that_last() -> None:
     assert found.words() == f"{no_end} until 2027-02."
 
 
+def test_what_does_not_fit_now_has_no_months() -> None:
+    """Nothing is said about a time until which disks suffice."""
+    words = grow(make_facts(), asked("--load", "9"), percent=1).words()
+    assert words.startswith("Before any growth it does not fit: the brokers that accept replicas may hold ")
+    assert "until" not in words
+
+
 def test_a_directory_may_be_the_first() -> None:
     """It keeps its share of the broker's bytes."""
     path = {"logs": 1, "is_open": True, "capacity_bytes": DISK // 2}
