@@ -68,10 +68,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _order(path: Path) -> int:
-    """Long files come first; those with many tests marked ``all_only`` last, because they may be left out."""
-    first, last = (*SERVERS, "stages"), ("docs", "setup", "pipeline")
-    places = {name: place for place, name in enumerate((*first, "", *last))}
-    return places.get(path.parent.name, len(first))
+    """Folders of tests that wait for servers or start processes come first, in this order; then the rest."""
+    folders = (*SERVERS, "pipeline", "stages", "docs", "setup")
+    return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
 
 
 @pytest.hookimpl(trylast=True)

@@ -68,7 +68,7 @@ TOO_LONG = {"test_sets_up", "test_shares", "test_works", "test_starts_another"}
 INI = "[pytest]\nmarkers =\n  all_only: long\n"
 
 
-def failed(folder: Path, *options: str, **more: str) -> tuple[set[str], str]:
+def failed(folder: Path, *options: str) -> tuple[set[str], str]:
     """Names of the tests that failed, and what pytest printed."""
     for name, text in (("conftest.py", CONFTEST), ("test_a.py", TESTS), ("pytest.ini", INI)):
         (folder / name).write_text(text, encoding="utf-8")
@@ -82,7 +82,7 @@ def failed(folder: Path, *options: str, **more: str) -> tuple[set[str], str]:
         *options,
         str(folder),
     ]
-    environ = {**os.environ, "PYTHONPATH": str(HOME), **more}
+    environ = {**os.environ, "PYTHONPATH": str(HOME)}
     done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return {line.partition("::")[2].partition(" ")[0] for line in lines}, done.stdout
@@ -115,15 +115,6 @@ def test_outside_of_the_daily_tier_three_times_as_much_is_allowed(tmp_path: Path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[__name__], "TESTS", works)
         assert failed(tmp_path / "more")[0] == {"test_works"}
-
-
-def test_when_the_time_is_over_no_marked_test_begins(tmp_path: Path) -> None:
-    """The others do; a line says how many were left out, so that nobody takes them for passed."""
-    _, printed = failed(tmp_path, "-n", "2", "-k", "quick or marked", BALLAST_ALL_UNTIL=str(time.time() - 1))
-    assert "1 passed, 1 skipped" in printed
-    assert f"1 times skipped: {tiers.TOO_LATE}" in printed
-    _, printed = failed(tmp_path, "-k", "quick or marked", BALLAST_ALL_UNTIL=str(time.time() + 600))
-    assert "2 passed" in printed
 
 
 def test_processes_hand_their_durations_over(tmp_path: Path) -> None:

@@ -1,11 +1,8 @@
 """Two tiers of tests: ``./run-tests.sh`` leaves out tests with the mark ``all_only``, ``--all`` runs every test.
 
-A test without the mark fails in the daily tier if it takes over ten seconds, so that the tier stays short. One with the
-mark does not begin after the time ``BALLAST_ALL_UNTIL``: a slow machine runs all others before CI ends.
+A test without the mark fails in the daily tier if it takes over ten seconds, so that the tier stays short.
 """
 
-import os
-import time
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -16,8 +13,6 @@ from tests.durations import DEAREST, FILE, Duration, Watch, duration, lines, sto
 from tests.examples import is_daily
 
 ALL_ONLY = "all_only"
-UNTIL = "BALLAST_ALL_UNTIL"  # environment variable: seconds since 1970
-TOO_LATE = f"a test marked {ALL_ONLY} that did not begin before {UNTIL}"
 # CPU time of a test and its child processes, not elapsed time: waiting for a core does not count.
 MOST_SECONDS = 10.0
 # Property tests and tests with Spark get three times as much. One property test took 12.6 s of CPU time for a third of
@@ -68,12 +63,6 @@ class Tiers:
         result = yield
         self._durations.append(duration(item.nodeid, item, *self._watch.end()))
         return result
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skip a test with the mark, and its fixtures, when the time is over."""
-        if item.get_closest_marker(ALL_ONLY) and time.time() > float(os.environ.get(UNTIL, "inf")):
-            pytest.skip(TOO_LATE)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, Any, Any]:
@@ -126,9 +115,6 @@ class Tiers:
             store(self._durations, terminalreporter.config.rootpath / FILE)
             for line in lines(self._durations):
                 terminalreporter.write_line(line)
-        late = [report for report in terminalreporter.stats.get("skipped", ()) if TOO_LATE in str(report.longrepr)]
-        if late:
-            terminalreporter.write_line(f"{len(late)} times skipped: {TOO_LATE}; a faster machine runs them")
         if is_daily():
             terminalreporter.write_line(ANNOUNCEMENT)
         return result
