@@ -4,7 +4,7 @@ import argparse
 import json
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -125,12 +125,14 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     words, answers, ranking = _answers(options, facts, stored)
     shown = answers[: SHOWN if ranking else len(answers)]
     document = document_of(facts, stored, shown, words, [*_about_alternatives(options)], ranking)
+    yield from _written(options, document, lambda: as_json(facts, stored, answers, " ".join(words)))
+
+
+def _written(options: argparse.Namespace, document: Document, to_json: Callable[[], str]) -> Iterator[str]:
+    """The lines of an answer; writes its page if one was asked for."""
     if options.html:
         write_page(options.html, document)
-    if options.json:
-        yield as_json(facts, stored, answers, " ".join(words))
-    else:
-        yield from text_lines(document)
+    yield from [to_json()] if options.json else text_lines(document)
 
 
 def _restart_lines(options: argparse.Namespace, facts: RunFacts, warehouse: Warehouse) -> Iterator[str]:
@@ -145,9 +147,7 @@ def _restart_lines(options: argparse.Namespace, facts: RunFacts, warehouse: Ware
         throttles=StoredRun(warehouse, facts.run_id, facts.cluster_id).rows("throttles_found"),
         anyway=options.anyway,
     )
-    if options.html:
-        write_page(options.html, found.document())
-    yield from [found.as_json()] if options.json else text_lines(found.document())
+    yield from _written(options, found.document(), found.as_json)
 
 
 def _quorum(path: Path) -> Quorum:

@@ -258,7 +258,7 @@ def _pace_notes(unknown: Iterable[int], throttles: Iterable[Mapping[str, Any]]) 
 
 def _quorum_notes(quorum: Quorum | None, brokers: Brokers, may_restart: Bools) -> Iterator[str]:
     if quorum is None:
-        yield f"Controllers are not considered. If brokers are controllers too, add --quorum FILE: {REMEDY}."
+        yield f"Controllers are not considered. If brokers are controllers too, {REMEDY} as --quorum FILE."
         return
     restarting = brokers.ids[may_restart].tolist()
     down = set(brokers.ids[~brokers.is_live].tolist()) & set(quorum.voters)

@@ -25,8 +25,10 @@ class Placement:
     ----------
     in_sync : (P, W) int64
         Broker indices, -1 pads.
-    leader, min_isr, factor : (P,) int64
-        The leader as an index, -1 without one; replicas without observers.
+    leader : (P,) int64
+        Its index, -1 without one.
+    min_isr, factor : (P,) int64
+        min.insync.replicas, and the number of replicas without observers.
     may_restart : (B,) bool
     spare : int
         Replicas above min.insync.replicas that stay up where there are so many.

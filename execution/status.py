@@ -37,6 +37,10 @@ LOOK_SECONDS = 5.0  # between the two looks that tell the rate
 _SLOWEST = 5  # copies that are listed
 
 
+# Number and state of a wave; its predicted seconds, the least and the most.
+_PlanWave = tuple[int, str, float | None, float | None, float | None]
+
+
 @dataclass(frozen=True)
 class Status:
     """The wave that holds a cluster.
@@ -93,7 +97,7 @@ class Status:
     held_back: str
     wanted: Wanted
     throttles_bytes_per_s: Mapping[int, int]
-    plan_waves: list[tuple[int, str, float | None, float | None, float | None]]
+    plan_waves: list[_PlanWave]
     left_seconds: float | None
 
     def to_json(self) -> str:
@@ -187,11 +191,11 @@ def _limits(step: Execution, now: Observed) -> dict[int, int]:
     return {int(key[1]): int(value) for key, value in rates.items() if value}
 
 
-def _plan_waves(step: Execution) -> list[tuple[int, str, float | None, float | None, float | None]]:
+def _plan_waves(step: Execution) -> list[_PlanWave]:
     """All waves of the plan, by the journal."""
     plan, own = step.plan, step.wave
     done, ends = step.ledger.executed, wave_ends(step.warehouse, plan)
-    result: list[tuple[int, str, float | None, float | None, float | None]] = []
+    result: list[_PlanWave] = []
     for wave in plan.waves:
         is_done = (plan.run_id, plan.cluster_id, wave) in done
         running = "is taken back" if own.is_rollback else "runs"

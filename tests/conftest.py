@@ -61,14 +61,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _order(item.path))
     waiting, working = dict[str, int](), dict[str, int]()
     for item in items:
-        places = waiting if item.path.parent.name in SERVERS else working
-        places.setdefault(_scope(item.path), len(places))
-    places = {**working, **waiting}
+        of_kind = waiting if item.path.parent.name in SERVERS else working
+        of_kind.setdefault(_scope(item.path), len(of_kind))
+    places = waiting | working
     items.sort(key=lambda item: (places[_scope(item.path)], item.path.parent.name not in SERVERS))
 
 
 def _order(path: Path) -> int:
-    """Folders of tests that wait for servers or start processes come first, in this order; then the rest."""
+    """The order among files that wait for servers, and among the others: long ones first."""
     folders = (*SERVERS, "pipeline", "stages", "docs", "setup")
     return folders.index(path.parent.name) if path.parent.name in folders else len(folders)
 
@@ -93,11 +93,13 @@ SHARING = {
 
 
 def _scope(path: Path) -> str:
-    """Tests of a file run in the same process, because many share fixtures; so do those of files that share more."""
+    """What runs in the same process: the tests of a file, because many share fixtures, or of files that share more."""
     return path.parent.name if path.name in SHARING.get(path.parent.name, ()) else "/".join(path.parts[-2:])
 
 
 class _FileScheduling(LoadScopeScheduling):
+    """Tests of a scope run in the same process."""
+
     def _split_scope(self, nodeid: str) -> str:
         return _scope(Path(nodeid.partition("::")[0]))
 

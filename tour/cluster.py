@@ -285,8 +285,8 @@ def _format(nodes: Sequence[Node]) -> None:
 
 
 def _launch(node: Node) -> None:
-    java, *options = java_command(heap_mb=192, level="INFO", jars=node.jars)
-    command = [java, node.share, "-Xlog:disable", *options, "kafka.Kafka", str(node.properties)]
+    program, *options = java_command(heap_mb=192, level="INFO", jars=node.jars)
+    command = [program, node.share, "-Xlog:disable", *options, "kafka.Kafka", str(node.properties)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
     with node.output.open("wb") as output:
         node.process = subprocess.Popen(

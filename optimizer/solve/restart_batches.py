@@ -74,19 +74,19 @@ def fewest_batches(
         Brokers that a person would restart together, such as racks: the batches, if they are allowed and as few as the
         best of the greedy method.
     deterministic_time : float
-        Limit of OR-Tools for all searches together; with 0 there is none.
+        Limit of OR-Tools for all searches together; with 0 nothing is searched.
     """
     brokers = np.flatnonzero(may_restart)
     ordered = brokers if groups is None else brokers[np.argsort(groups[brokers], kind="stable")]
     rows = restart_rows(in_sync, slack, may_restart)
     rows += [(frozenset(pair), 1) for pair in combinations(np.intersect1d([] if apart is None else apart, brokers), 2)]
     problem = _Problem.of(rows, ordered.tolist(), len(may_restart), most)
-    known = [] if groups is None else [brokers[groups[brokers] == each].tolist() for each in np.unique(groups[brokers])]
+    given = [] if groups is None else [brokers[groups[brokers] == each].tolist() for each in np.unique(groups[brokers])]
     clique = problem.clique()
     bound = max(len(clique), problem.least())
     best, left = problem.greedy(bound), deterministic_time
-    if known and len(known) <= len(best) and problem.allows(known):
-        best = known
+    if given and len(given) <= len(best) and problem.allows(given):
+        best = given
     while len(best) > bound and left > 0 and problem.literals(len(best)) < _MOST_LITERALS:
         solver = careful_solver(left)
         solver.parameters.linearization_level = 0  # colours are proven by cliques; the relaxation takes 20 times longer

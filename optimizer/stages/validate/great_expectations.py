@@ -48,8 +48,8 @@ def evaluate(
 ) -> list[dict[str, Any]]:
     """Validate every cluster; rows of ``quality_results`` without run id.
 
-    Great Expectations takes five milliseconds for an expectation, even about no rows. Of a fleet each expectation is
-    evaluated once for the same number of rows that meet it, break it, and are not judged.
+    Great Expectations takes milliseconds for an expectation, even about no rows. So of a fleet, clusters with equal
+    counts of rows that meet a rule, break it, and are not judged share one evaluation.
 
     Parameters
     ----------
@@ -65,16 +65,17 @@ def evaluate(
         of_cluster = flags[flags["cluster_id"] == cluster]
         for number, frame in enumerate(judged):
             of_frame = of_cluster[of_cluster["frame"] == number]
-            counts = [_counted(of_frame, number, rule) for rule in frame.rules]
-            new = [rule for rule, key in zip(frame.rules, counts, strict=True) if key not in known]
-            rows = _rows_suite(batches, of_frame, frame.table, new, settings)
-            known |= dict(zip([key for key in counts if key not in known], rows, strict=True))
-            results += [{"cluster_id": cluster, **known[key]} for key in counts]
+            rules = {_counted(of_frame, number, rule): rule for rule in frame.rules}
+            new = [key for key in rules if key not in known]
+            found = _rows_suite(batches, of_frame, frame.table, [rules[key] for key in new], settings)
+            known |= dict(zip(new, found, strict=True))
+            results += [{"cluster_id": cluster, **known[key]} for key in rules]
         row = figures_of.loc[[cluster]]
-        keys = [_valued(row, figure) for figure in figures(settings, int(row["partitions"].iloc[0]))]
-        limits = [figure for figure, value in keys if (figure, value) not in known]
-        known |= dict(zip([_valued(row, each) for each in limits], _figures_suite(batches, row, limits), strict=True))
-        results += [{"cluster_id": cluster, **known[key]} for key in keys]
+        valued = [_valued(row, figure) for figure in figures(settings, int(row["partitions"].iloc[0]))]
+        unseen = [key for key in valued if key not in known]
+        found = _figures_suite(batches, row, [figure for figure, _ in unseen])
+        known |= dict(zip(unseen, found, strict=True))
+        results += [{"cluster_id": cluster, **known[key]} for key in valued]
     return results
 
 
