@@ -20,7 +20,7 @@ CHECKS = (
 )
 # Every test, in four processes on two cores, because many tests only wait. Tests that share a fixture run together
 # (``tests/conftest.py``).
-ALL_TESTS = ("-n", "4", "--dist", "loadscope", "--no-loadscope-reorder")
+ALL_TESTS = ("-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder")
 # Without the marked tests, and with fewer examples for properties that plan whole clusters (``tests/tiers.py``).
 DAILY_TESTS = (*ALL_TESTS, "-m", "not all_only", "--hypothesis-profile", "daily")
 TIERS = {(): DAILY_TESTS, ("--all",): ALL_TESTS}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -68,7 +69,7 @@ TOO_LONG = {"test_sets_up", "test_shares", "test_works", "test_starts_another"}
 INI = "[pytest]\nmarkers =\n  all_only: long\n"
 
 
-def failed(folder: Path, *options: str) -> tuple[set[str], str]:
+def failed(folder: Path, *options: str, **more: str) -> tuple[set[str], str]:
     """Names of the tests that failed, and what pytest printed."""
     for name, text in (("conftest.py", CONFTEST), ("test_a.py", TESTS), ("pytest.ini", INI)):
         (folder / name).write_text(text, encoding="utf-8")
@@ -82,7 +83,7 @@ def failed(folder: Path, *options: str) -> tuple[set[str], str]:
         *options,
         str(folder),
     ]
-    environ = {**os.environ, "PYTHONPATH": str(HOME)}
+    environ = {**os.environ, "PYTHONPATH": str(HOME), **more}
     done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return {line.partition("::")[2].partition(" ")[0] for line in lines}, done.stdout
@@ -115,6 +116,28 @@ def test_outside_of_the_daily_tier_three_times_as_much_is_allowed(tmp_path: Path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[__name__], "TESTS", works)
         assert failed(tmp_path / "more")[0] == {"test_works"}
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_when_the_time_is_over_no_marked_test_begins(tmp_path: Path, processes: str) -> None:
+    """The others do; the end names those left out, so that nobody takes them for passed."""
+    options = ("-n", processes, "-k", "quick or marked")
+    _, printed = failed(tmp_path, *options, BALLAST_ALL_UNTIL=str(time.time() - 1))
+    assert "1 passed, 1 skipped" in printed
+    assert f"NOT RUN, 1 times {tiers.TOO_LATE}:\ntest_a.py::test_marked\n" in printed
+    _, printed = failed(tmp_path, *options, BALLAST_ALL_UNTIL=str(time.time() + 600))
+    assert "2 passed" in printed
+    assert "NOT RUN" not in printed
+
+
+def test_a_failed_test_is_named_at_once(tmp_path: Path) -> None:
+    """A run that is stopped has no summary."""
+    works = TESTS.replace("def test_works(): work()", "def test_works(): assert 1 == 2")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "TESTS", works)
+        _, printed = failed(tmp_path, "-n", "2", "-k", "quick or works")
+    before_summary = printed.partition("= FAILURES =")[0]
+    assert re.search(r"^failed in call: test_a.py::test_works: .*test_a.py:\d+: assert 1 == 2", before_summary, re.M)
 
 
 def test_processes_hand_their_durations_over(tmp_path: Path) -> None:

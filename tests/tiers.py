@@ -1,8 +1,12 @@
 """Two tiers of tests: ``./run-tests.sh`` leaves out tests with the mark ``all_only``, ``--all`` runs every test.
 
-A test without the mark fails in the daily tier if it takes over ten seconds, so that the tier stays short.
+A test without the mark fails in the daily tier if it takes over ten seconds, so that the tier stays short. With
+``--all`` those with the mark come last. After the time ``BALLAST_ALL_UNTIL`` none of them begins, and the end names
+them (docs/decisions/0038-time-of-ci.md).
 """
 
+import os
+import time
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -13,6 +17,8 @@ from tests.durations import DEAREST, FILE, Duration, Watch, duration, lines, sto
 from tests.examples import is_daily
 
 ALL_ONLY = "all_only"
+UNTIL = "BALLAST_ALL_UNTIL"  # environment variable: seconds since 1970
+TOO_LATE = f"a test marked {ALL_ONLY} that did not begin before {UNTIL}"
 # CPU time of a test and its child processes, not elapsed time: waiting for a core does not count.
 MOST_SECONDS = 10.0
 # Property tests and tests with Spark get three times as much. One property test took 12.6 s of CPU time for a third of
@@ -52,6 +58,7 @@ class Tiers:
 
     def __init__(self) -> None:
         self._item: pytest.Item | None = None
+        self._terminal: pytest.TerminalReporter | None = None  # a process of xdist has none
         self._watch = Watch()
         self._durations: list[Duration] = []
 
@@ -63,6 +70,18 @@ class Tiers:
         result = yield
         self._durations.append(duration(item.nodeid, item, *self._watch.end()))
         return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Skip a test with the mark, and its fixtures, when the time is over."""
+        if item.get_closest_marker(ALL_ONLY) and time.time() > float(os.environ.get(UNTIL, "inf")):
+            pytest.skip(TOO_LATE)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Name a failed test at once: a run that is stopped prints no summary."""
+        if report.failed and self._terminal:
+            crash = str(getattr(report.longrepr, "reprcrash", None) or report.longreprtext)
+            self._terminal.write_line(f"\nfailed in {report.when}: {report.nodeid}: {crash[:500]}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, Any, Any]:
@@ -96,6 +115,10 @@ class Tiers:
                 pytrace=False,
             )
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Find out where to print."""
+        self._terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A process of xdist hands its durations to the one that reports."""
         if hasattr(session.config, "workeroutput"):
@@ -115,6 +138,10 @@ class Tiers:
             store(self._durations, terminalreporter.config.rootpath / FILE)
             for line in lines(self._durations):
                 terminalreporter.write_line(line)
+        skipped = terminalreporter.stats.get("skipped", ())
+        late = [report.nodeid for report in skipped if TOO_LATE in str(report.longrepr)]
+        for line in ("", f"NOT RUN, {len(late)} times {TOO_LATE}:", *late) if late else ():
+            terminalreporter.write_line(line)
         if is_daily():
             terminalreporter.write_line(ANNOUNCEMENT)
         return result
