@@ -93,7 +93,7 @@ def _toml(value: object) -> str:
 
 
 def alternatives(facts: RunFacts, moved_bytes: float | None) -> list[Question]:
-    """This plan, and the alternatives that the job stores.
+    """The alternatives that the job stores.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def alternatives(facts: RunFacts, moved_bytes: float | None) -> list[Question]:
     settings = facts.settings
     [requests] = settings.cluster_policies().values()
     chosen = planning.alternatives(settings.policy, requests, moved_bytes)
-    return [Question("this plan"), *(Question(name, knobs={"policy": knobs}) for name, knobs in chosen.items())]
+    return [Question(name, knobs={"policy": knobs}) for name, knobs in chosen.items()]
 
 
 _LISTED = ("moves", "findings", "wave_findings")  # tables of an answer whose rows are in its JSON

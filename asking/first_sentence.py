@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from asking.answer import Answer
 from optimizer.emit.figure_table import UNDONE, left_undone
 from optimizer.planning.plan_figures import Figures
-from optimizer.units import agree, clause, human_bytes, human_hours, human_percent, plural
+from optimizer.units import SECONDS_PER_HOUR, agree, clause, human_bytes, human_percent, human_times, plural
 
 
 def sentence(run: Figures, answers: Sequence[Answer]) -> str:
@@ -80,9 +80,10 @@ def _reaches_less(figures: Figures, run: Figures) -> bool:
 
 def _costs(figures: Figures) -> str:
     """What a plan copies, as the words after its name."""
-    copied, hours = figures["moved_bytes"][1], figures["estimated_hours"][1]
+    copied, *hours = (figures[name][1] for name in ("moved_bytes", "least_hours", "most_hours"))
     if copied:
-        return f"copies {human_bytes(copied)}{'' if hours is None else f' in {human_hours(hours)}'}"
+        known = [SECONDS_PER_HOUR * value for value in hours if value is not None]
+        return f"copies {human_bytes(copied)}{f' in {human_times(*known)}' if len(known) == len(hours) else ''}"
     leaders = round(figures["leader_changes"][1] or 0)
     return f"copies nothing and changes {plural(leaders, 'leader')}" if leaders else "copies nothing"
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from textwrap import wrap
 
-from optimizer.emit.decision_text import WIDTH
+from optimizer.emit.decision_text import paragraph
 from optimizer.emit.pages import render, text_of
 from optimizer.folders import STYLE
 
@@ -69,10 +68,10 @@ class Document:
 
 
 def text_lines(document: Document) -> Iterator[str]:
-    """The answer for a terminal: sentences have at most ``WIDTH`` columns, tables as many as they need."""
-    yield from wrap(document.title, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    """The answer for a terminal: sentences have at most 96 columns, tables as many as they need."""
+    yield from paragraph(document.title, first="")
     for line in document.head:
-        yield from _paragraph(line)
+        yield from paragraph(line)
     for section in document.sections:
         parts = [part for part in section.parts if not isinstance(part, Drawing)]
         if not parts:
@@ -80,7 +79,7 @@ def text_lines(document: Document) -> Iterator[str]:
         yield from ("", section.title)
         for number, part in enumerate(parts):
             if isinstance(part, str):
-                yield from _paragraph(part)
+                yield from paragraph(part)
             else:
                 yield from ([""] if number else [])
                 yield from _grid(part)
@@ -97,12 +96,6 @@ def write_page(name: str, document: Document) -> None:
     path.write_text(page(document), encoding="utf-8")
     if not (sheet := path.with_name(STYLE)).exists():
         sheet.write_text(text_of(STYLE), encoding="utf-8")
-
-
-def _paragraph(text: str) -> list[str]:
-    return wrap(
-        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _grid(grid: Grid) -> Iterator[str]:

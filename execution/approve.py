@@ -123,7 +123,7 @@ def _next_time(plan: Plan) -> datetime:
 
 
 def _describe_approval(warehouse: Warehouse, plan: Plan, by: str, config: str | None) -> Iterator[str]:
-    yield f"Approved by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256}"
+    yield f"Approved by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256[:8]}"
     stored = StoredRun(warehouse, plan.run_id, plan.cluster_id)
     if stored.copied and stored.waves:
         time = human_times(*(sum(row[name] for row in stored.waves) for name in ("least_seconds", "most_seconds")))
@@ -144,7 +144,7 @@ def _describe_approval(warehouse: Warehouse, plan: Plan, by: str, config: str | 
 
 
 def _describe_revoked(warehouse: Warehouse, plan: Plan, by: str) -> Iterator[str]:
-    yield f"Revoked by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256}"
+    yield f"Revoked by {by}: run {plan.run_id}, cluster {plan.cluster_id}, manifest {plan.manifest_sha256[:8]}"
     approvers = listed(sorted({row["approved_by"] for row in plan.approvals}))
     yield (
         f"{approvers} had approved it. Its steps refuse now, except wave off, wave status and rollback. A living run "

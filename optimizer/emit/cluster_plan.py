@@ -21,6 +21,11 @@ def run_command(run_id: str, cluster_id: str, where: str = YOUR_CONFIG) -> str:
     return f"./ballast run --run-id {run_id} --cluster {cluster_id}{where}"
 
 
+def approve_command(run_id: str, cluster_id: str, where: str = YOUR_CONFIG) -> str:
+    """The command that approves a plan; its manifest's sum may follow."""
+    return f"./ballast approve --run-id {run_id} --cluster {cluster_id}{where} --by YOUR_NAME"
+
+
 @dataclass(frozen=True)
 class Document:
     """One file: its path relative to the run's output folder, and its text."""
@@ -130,6 +135,11 @@ class ClusterPlan:
         if self.captured_at is None or not self.valid_hours:
             return None
         return self.captured_at + round(self.valid_hours * SECONDS_PER_HOUR)
+
+    @property
+    def approve_command(self) -> str:
+        """The command that approves the plan."""
+        return approve_command(self.run_id, self.cluster_id)
 
     @property
     def run_command(self) -> str:

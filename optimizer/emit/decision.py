@@ -228,7 +228,8 @@ def notes(plan: ClusterPlan) -> list[Note]:
 
 def _to_do(plan: ClusterPlan) -> Iterator[Note]:
     for row in _under_replicated(plan):
-        wait = "No wave starts before they are in sync." if plan.has_changes else "Plan again when they are in sync."
+        waits = "You may approve now: no wave starts before they are in sync."
+        wait = waits if plan.has_changes else "Plan again when they are in sync."
         yield Note(
             NoteCode.UNDER_REPLICATED,
             DO_FIRST,
@@ -240,7 +241,8 @@ def _to_do(plan: ClusterPlan) -> Iterator[Note]:
     dead = [row for row in plan.moves if row.reason == "dead" and row.size_bytes]
     if dead:
         names = [*map(str, sorted({row.from_broker or 0 for row in dead}))]
-        text = f"coming back? Then wait: {human_bytes(sum(row.size_bytes for row in dead))} need not be copied."
+        saved = human_bytes(sum(row.size_bytes for row in dead))
+        text = f"coming back? Then wait and plan again: {saved} need not be copied. If you approve now, no wave waits."
         yield Note(NoteCode.DEAD, DO_FIRST, f"{agree(len(names), 'is broker', 'are brokers')} {listed(names)}", text)
     in_flight = _in_flight(plan)
     if in_flight:
@@ -249,18 +251,21 @@ def _to_do(plan: ClusterPlan) -> Iterator[Note]:
     found = [row for row in plan.throttles_found if not row.is_static]
     if found:
         where = sorted({f"{row.entity_type.removesuffix('s')} {row.entity_name}" for row in found})
-        text = "were set before this plan, which keeps them. If an earlier wave left them, remove them and plan again."
+        text = (
+            "were set before this plan: waves start, and keep them. If an earlier wave left them, remove them and plan "
+            "again."
+        )
         yield Note(NoteCode.THROTTLES_FOUND, DO_FIRST, f"Throttles of {first_of(where)}", text)
     for row in _without_disk_limit(plan):
-        text = "is unknown, so nothing checks that copies fit. Add a capacity file and plan again."
+        text = "is unknown: waves start, and nothing checks that copies fit. Add a capacity file and plan again."
         yield Note(NoteCode.NO_DISK_CAPACITY, DO_FIRST, f"The disk capacity of {_unknown_of(row)}", text)
     slow = [row.wave for row in plan.waves if row.below_floor]
     if slow:
         its = agree(len(slow), "its rate", "their rates")
-        text = f"may never end at {its}. Raise [schedule] throttle_mb_per_s."
+        text = f"may never end at {its}, and later ones wait. Raise [schedule] throttle_mb_per_s and plan again."
         yield Note(NoteCode.BELOW_FLOOR, DO_FIRST, first_of([f"wave {wave}" for wave in slow]).capitalize(), text)
     if not plan.capture_times:
-        text = "so nobody knows how old this plan is. Set captured_at of the cluster."
+        text = "so nobody knows how old this plan is, and it never expires. Set captured_at and plan again."
         yield Note(NoteCode.NO_CAPTURE_TIME, DO_FIRST, "No source has a capture time,", text)
 
 

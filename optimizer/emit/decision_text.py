@@ -13,21 +13,17 @@ from optimizer.units import human_moment, iso_time
 NAME = "decision.json"
 FORMAT = 1  # version of the file format; raise it if readers must change
 _NO_BREAK = "\u00a0"  # a blank at which lines are not broken
-_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?B|h|min|s)(?!\w))")  # the blank between a number and its unit
+# The blank between a number and its unit, and those inside a duration.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?B|d|h|min|s)(?!\w))|(?<=\d [dh]) (?=\d+ (?:h|min)\b)")
 WIDTH = 96  # characters: fits a usual terminal
 _CARD_VALUE, _CARD_LABEL = 18, 43  # characters of the columns: the longest label and two blanks
 
 
-def paragraph(text: str) -> list[str]:
-    """Lines of a paragraph; none if it is empty."""
-    return _wrapped(text, "    ")
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    """Lines of a text; no line ends between a number and its unit."""
+def paragraph(text: str, *, first: str = "  ", indent: str = "    ") -> list[str]:
+    """Lines of a paragraph; none if it is empty. No line ends between a number and its unit."""
     joined = _UNIT.sub(_NO_BREAK, text)
     lines = wrap(
-        joined, WIDTH, initial_indent="  ", subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        joined, WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
@@ -37,7 +33,7 @@ def verdict_lines(decision: Decision) -> Iterator[str]:
     yield from paragraph(f"{decision.verdict.tag}. {decision.verdict.headline}")
     yield from paragraph(decision.verdict.sentence)
     for goal in decision.goals:
-        yield from _wrapped(f"{goal.state:<12} {goal.name}: {goal.detail}", " " * 15)
+        yield from paragraph(f"{goal.state:<12} {goal.name}: {goal.detail}", indent=" " * 15)
     yield from paragraph(decision.exclusions)
 
 
@@ -55,7 +51,7 @@ def first_screen(plan: ClusterPlan, decision: Decision) -> str:
     lines = [*verdict_lines(decision), *note_lines(decision), ""]
     for card in decision.cards:
         row = f"{card.value:<{_CARD_VALUE}}{card.label:<{_CARD_LABEL}}{card.remark}"
-        lines += _wrapped(row, " " * (2 + _CARD_VALUE + _CARD_LABEL))
+        lines += paragraph(row, indent=" " * (2 + _CARD_VALUE + _CARD_LABEL))
     if plan.has_changes and plan.valid_until is not None:
         lines += ["", *paragraph(f"Approve it and start its first wave before {human_moment(plan.valid_until)}.")]
     return "\n".join(line.removeprefix("  ").rstrip() for line in lines) + "\n"

@@ -1,13 +1,12 @@
 """The summary that a run prints on the terminal at its end: at most 96 columns."""
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 from optimizer.domain import FindingCode
 from optimizer.emit.calendar import nights_in_words
 from optimizer.emit.cluster_plan import ClusterPlan, Document
 from optimizer.emit.decision import Decision
-from optimizer.emit.decision_text import WIDTH, note_lines, paragraph, verdict_lines
+from optimizer.emit.decision_text import note_lines, paragraph, verdict_lines
 from optimizer.emit.findings import SHOWN, FindingLine, count_findings, first_lines, fixed_or_noted, open_findings
 from optimizer.emit.goals import origin
 from optimizer.emit.inside_sentences import directories_in_words, rate_inside, whole_plan
@@ -116,10 +115,16 @@ def _findings(title: str, all_lines: Sequence[FindingLine], *, with_remedies: bo
     yield f"  {title} ({count_findings(all_lines):,}):"
     lines, more = first_lines(all_lines, SHOWN)
     for line in lines:
-        text = f"- {line.rule} ({line.when}): {line.text_and_remedy if with_remedies else line.text}"
-        yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+        text = line.text_and_remedy if with_remedies else line.text
+        yield from paragraph(f"- {text} ({line.rule}, {line.when})")
     if more:
         yield f"  and {more:,} more: the tables findings and input_findings list every finding"
+
+
+def _commands(plan: ClusterPlan) -> Iterator[str]:
+    """How to approve and execute the plan, as they are typed; none if nothing changes."""
+    if plan.has_changes:
+        yield from ("", "  Approve and execute it:", f"    {plan.approve_command}", f"    {plan.run_command}")
 
 
 def _losses(plan: ClusterPlan) -> Iterator[str]:
@@ -153,6 +158,7 @@ def summary_text(plan: ClusterPlan, decision: Decision, written: Sequence[Docume
         *verdict_lines(decision),
         *paragraph(origin(plan)),
         *note_lines(decision),
+        *_commands(plan),
         *_findings("Check first", open_findings(plan), with_remedies=True),
         "",
         _row("", "before", "Kafka default", "this plan"),

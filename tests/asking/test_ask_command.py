@@ -131,7 +131,7 @@ def test_alternatives(ask: Ask) -> None:
     _, out, _ = ask("--alternatives")
     lines = out.splitlines()
     headings = re.split(r" {2,}", lines[lines.index("What differs") + 1].strip())
-    assert headings == ["now", "this run", "this plan", "bands x 2", "only urgent", "half the bytes", "no limit"]
+    assert headings == ["now", "this run", "bands x 2", "only urgent", "half the bytes", "no limit"]
 
 
 def test_alternatives_are_about_the_run(ask: Ask) -> None:

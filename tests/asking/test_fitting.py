@@ -245,7 +245,7 @@ def test_alternatives_of_an_overfull_cluster_are_those_of_the_job() -> None:
     assert shortage(instance, hosts, headroom=run_settings.policy.disk_headroom) == Shortage("", 570 * GB, 540 * GB)
     moved_bytes = answer(OVERFULL, Question()).figures["moved_bytes"][1] or 0.0
     rows = alternative_rows(instance, hosts, run_settings, moved_bytes=moved_bytes, captured_at=OVERFULL.captured_at)
-    questions = alternatives(OVERFULL, moved_bytes)[1:]  # the first is the plan itself
+    questions = alternatives(OVERFULL, moved_bytes)
     assert [question.name for question in questions] == ["bands x 2", "only urgent", "half the bytes"]
     of_command = {
         (question.name, figure): after

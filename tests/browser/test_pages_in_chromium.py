@@ -228,3 +228,29 @@ def test_a_column_sorts_as_what_it_is(
             table.locator("thead tr:last-child th").nth(column).locator("button").click()
         cells = table.locator(f"tbody tr:visible > :nth-child({column + 1})").all_inner_texts()
         assert cells == ordered
+
+
+def test_a_button_copies_each_command(browser: Browser, address: str) -> None:
+    """The command as it is typed, without the text of the button."""
+    with opened(
+        browser, f"{address}/plain/ready/report.html", permissions=["clipboard-read", "clipboard-write"]
+    ) as view:
+        commands = view.page.locator(".approve pre code").all_inner_texts()
+        assert [text.split()[1] for text in commands] == ["approve", "run"]
+        for number, command in enumerate(commands):
+            view.page.locator(".approve pre button").nth(number).click()
+            view.page.locator(".approve pre button").nth(number).filter(has_text="Copied").wait_for()
+            assert view.page.evaluate("navigator.clipboard.readText()") == command
+
+
+def test_a_phone_shows_what_a_decision_needs(browser: Browser, address: str) -> None:
+    """Disks after the plan, the times of the waves, failures after it, and remedies are inside the window before
+    anything is scrolled sideways."""
+    with opened(browser, f"{address}/plain/not_reached/report.html", width=PHONE) as view:
+        view.page.evaluate(OPEN)
+        needed = (("Brokers", "after"), ("Waves", "time"), ("If a broker or a rack fails", "after"))
+        cells = [view.page.get_by_label(table).get_by_text(head, exact=True).first for table, head in needed]
+        for cell in (*cells, *view.page.locator("th.remedy").all()):
+            box = cell.bounding_box()
+            assert box
+            assert 0 < box["x"] + box["width"] <= PHONE

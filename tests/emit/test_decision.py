@@ -185,7 +185,7 @@ QUIET: dict[str, Any] = {**IDLE, "brokers": [replace(row, must_empty=False) for 
 @pytest.mark.parametrize(
     ("changes", "when", "note"),
     [
-        ({}, "both", "No wave starts before they are in sync."),
+        ({}, "both", "You may approve now: no wave starts before they are in sync."),
         (QUIET, "both", "Plan again when they are in sync."),
         ({}, "before", None),
         (QUIET, "before", None),
@@ -207,15 +207,19 @@ def test_replicas_out_of_sync_that_stay_come_first(changes: dict[str, Any], when
     ("sources", "note"),
     [
         ([], ""),
-        ([2], "Do first: is broker 2 coming back? Then wait: 3.00 GB need not be copied."),
-        ([5, 2, 2], "Do first: are brokers 2 and 5 coming back? Then wait: 9.00 GB need not be copied."),
+        ([2], "Do first: is broker 2 coming back? Then wait and plan again: 3.00 GB need not be copied."),
+        (
+            [5, 2, 2],
+            "Do first: are brokers 2 and 5 coming back? Then wait and plan again: 9.00 GB need not be copied.",
+        ),
     ],
 )
 def test_a_dead_broker_that_comes_back_saves_its_copies(sources: list[int], note: str) -> None:
     """The note has the bytes of all copies that are planned only because brokers are dead."""
     plan = full()
     copies = [replace(plan.moves[0], from_broker=b, size_bytes=3 * 10**9, reason="dead") for b in sources]
-    assert (first_note(replace(plan, moves=[*copies, *plan.moves])) == note) is bool(note)
+    shown = first_note(replace(plan, moves=[*copies, *plan.moves]))
+    assert (shown == f"{note} If you approve now, no wave waits.") is bool(note)
     removed = [replace(row, size_bytes=0) for row in copies]
     assert "coming back" not in first_note(replace(plan, moves=[*removed, *plan.moves]))
 

@@ -295,7 +295,9 @@ def test_the_command_of_the_page_approves_this_manifest() -> None:
     page = files["c/report.html"].content
     approval = page.index(f"--manifest {files['c/manifest.json'].sha256[:8]}</code></pre>")
     assert approval < page.index(f"<code>{synthetic(12).run_command}</code></pre>")
-    assert f"`{synthetic(12).run_command}` does everything below" in files["c/runbook.md"].content
+    book, plan = files["c/runbook.md"].content, synthetic(12)
+    assert f"Approve it with `{plan.approve_command}`. Then `{plan.run_command}` does" in book
+    assert f"    {plan.approve_command}\n    {plan.run_command}\n" in files["c/summary.txt"].content
 
 
 def test_the_report_needs_no_other_file() -> None:

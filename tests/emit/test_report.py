@@ -180,7 +180,7 @@ def test_what_is_to_do_first_is_amber_and_comes_first() -> None:
     kinds = re.findall(r'class="kind( first)?">', text)
     assert state(text) == "amber"
     assert kinds == [" first", " first", " first", ""]
-    assert "<b>Throttles of topic t</b> were set before this plan, which keeps them." in text
+    assert "<b>Throttles of topic t</b> were set before this plan: waves start, and keep them." in text
     assert "No source has a capture time," in text
 
 
@@ -334,7 +334,10 @@ def test_an_unknown_disk_capacity_is_to_do_first() -> None:
     ).findings
     text = page(replace(quiet, findings=rows))
     assert state(text) == "amber"
-    assert "<b>The disk capacity of 10 of 12 brokers</b> is unknown, so nothing checks that copies fit." in text
+    assert (
+        "<b>The disk capacity of 10 of 12 brokers</b> is unknown: waves start, and nothing checks that copies fit."
+        in text
+    )
     assert "<b>No partition has a rate:</b> times do not include live traffic" in text
     assert "more finding" not in text
     assert state(page(replace(quiet, findings=rows, moves=[]))) == "green"

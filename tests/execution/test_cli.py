@@ -80,7 +80,10 @@ def test_an_approval_is_printed_and_stored(commands: Commands) -> None:
     )
     assert commands.warehouse.rows("approvals") == []
     approved = commands.run("approve", "--manifest", sha256[:10], "--by", "ann")
-    assert (approved.code, approved.out.splitlines()[0]) == (0, f"Approved by ann: run r, cluster c, manifest {sha256}")
+    assert (approved.code, approved.out.splitlines()[0]) == (
+        0,
+        f"Approved by ann: run r, cluster c, manifest {sha256[:8]}",
+    )
     (row,) = commands.warehouse.rows("approvals")
     assert (row["approved_by"], row["manifest_sha256"]) == ("ann", sha256)
 

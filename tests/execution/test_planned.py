@@ -197,7 +197,7 @@ def test_only_the_plan_that_was_read_is_approved(warehouse: Warehouse) -> None:
 def test_an_approval_describes_the_plan(warehouse: Warehouse) -> None:
     """Bytes, waves and time; goals that are not reached; and, if a higher limit is given, that the plan expired."""
     plan = load_plan(warehouse)
-    first = f"Approved by ann: run {RUN}, cluster {CLUSTER}, manifest {plan.manifest_sha256}"
+    first = f"Approved by ann: run {RUN}, cluster {CLUSTER}, manifest {plan.manifest_sha256[:8]}"
     now = datetime.now(tz=UTC)
     fresh = replace(plan, manifest={**plan.manifest, "captured_at": now.isoformat(), "goals": []})
     assert approve(warehouse, fresh, manifest_sha256="", by="ann") == first

@@ -69,7 +69,7 @@ def test_a_revocation_is_printed_and_stored(commands: Commands) -> None:
         commands.run("approve", "--by", by)
     assert commands.run("revoke", "--by", "eve", "--manifest", sha256[:8]) == Ended(
         0,
-        f"Revoked by eve: run r, cluster c, manifest {sha256}\n"
+        f"Revoked by eve: run r, cluster c, manifest {sha256[:8]}\n"
         "ann and bob had approved it. Its steps refuse now, except wave off, wave status and rollback. A living run "
         "ends after its current wave.\n",
         "",

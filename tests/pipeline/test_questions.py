@@ -148,7 +148,7 @@ def test_alternatives_of_the_job_are_those_of_the_command(warehouse: Warehouse, 
     """Every figure that the job has stored is that of the question of the same name, judged by the bands of the run."""
     facts = read_facts(warehouse, name, RUN_ID)
     moved_bytes = stored_figures(warehouse, facts)["moved_bytes"][1]
-    questions = alternatives(facts, moved_bytes)[1:]  # the first is the plan itself
+    questions = alternatives(facts, moved_bytes)
     asked = {
         (question.name, figure): value
         for question in questions
