@@ -93,7 +93,7 @@ SERVERS = ("airflow", "kafka", "tour")  # folders of tests that wait for Kafka o
 SHARING = {
     "airflow": ("test_dags.py", "test_deaths.py"),
     "kafka": (
-        *("test_faults.py", "test_one_command.py", "test_predictions.py"),
+        *("test_faults.py", "test_one_command.py", "test_predictions.py", "test_restart.py"),
         *("test_run.py", "test_stuck.py", "test_throttle_scripts.py", "test_waves.py"),
     ),
     "stages": ("test_factors.py", "test_limit.py", "test_topic_spread.py"),

@@ -75,12 +75,12 @@ def single_writes(kafka: Cluster) -> Iterator[Any]:
         producer.close()
 
 
-def is_written(producer: Any, topic: str) -> bool:
-    """Whether partition 0 takes a write with ``acks=all``; False if it has not enough replicas in sync."""
+def is_written(producer: Any, topic: str, partition: int = 0) -> bool:
+    """Whether a partition takes a write with ``acks=all``; False if it has not enough replicas in sync."""
     deadline = time.monotonic() + SECONDS
     while True:
         try:
-            producer.send(topic, b"x", partition=0).get(timeout=SECONDS)
+            producer.send(topic, b"x", partition=partition).get(timeout=SECONDS)
         except (NotEnoughReplicasError, NotEnoughReplicasAfterAppendError):
             return False
         except RetriableError:  # the leader has changed: the next try has its address
