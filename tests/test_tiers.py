@@ -83,7 +83,7 @@ def failed(folder: Path, *options: str, **more: str) -> tuple[set[str], str]:
         *options,
         str(folder),
     ]
-    environ = {**os.environ, "PYTHONPATH": str(HOME), **more}
+    environ = {**os.environ, "PYTHONPATH": str(HOME), tiers.UNTIL: "inf", **more}
     done = subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return {line.partition("::")[2].partition(" ")[0] for line in lines}, done.stdout
