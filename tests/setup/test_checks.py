@@ -61,8 +61,8 @@ def test_the_daily_tier_leaves_out_one_marker() -> None:
 
 
 def test_ci_runs_everything() -> None:
-    """CI runs ``./run-tests.sh --all`` and ends with its exit code; a signal to CI's command reaches it. It gives the
-    tests marked ``all_only`` at least an hour, and nothing else is left out."""
+    """CI runs ``./run-tests.sh --all`` and ends with its exit code; a signal to CI's command reaches it. Tests
+    marked ``all_only`` begin within its first hour (``tests/tiers.py``), and nothing else is left out."""
     script = (HOME / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     ending = ["trap 'kill -TERM $!; wait $!; exit' TERM INT", "wait $! || exit"]
     until = "export BALLAST_ALL_UNTIL=$(($(date +%s) + 3600))"
