@@ -65,13 +65,14 @@ def _least(run: Figures, answers: Sequence[Answer]) -> str:
         return f"None of these {plural(len(answers), 'plan')} fits."
     reaching = [item for item in planned if not item.question.keep and not _reaches_less(item.compared, run)]
     best = min(reaching or planned, key=lambda item: item.compared["moved_bytes"][1] or 0)
-    costs, number = f"{best.question.name} {_costs(best.compared)}", plural(len(answers), "plan")
+    costs, number = _costs(best.compared), plural(len(answers), "plan")
+    cheapest = f"the cheapest, {best.question.name}, {costs}"
     if reaching:
         most = f"{len(reaching)} of these {number} {agree(len(reaching), 'reaches', 'reach')} as much as this run"
-        return f"{most}: {'' if len(reaching) == 1 else 'the cheapest, '}{costs}, this run {_costs(run)}."
+        return f"{most}: {f'{best.question.name} {costs}' if len(reaching) == 1 else cheapest}, this run {_costs(run)}."
     left = left_by(best.compared)
     also = f", and leaves {left}" if left else ""
-    return f"None of these {number} reaches as much as this run; the cheapest, {costs}{also}."
+    return f"None of these {number} reaches as much as this run; {cheapest}{also}."
 
 
 def _reaches_less(figures: Figures, run: Figures) -> bool:

@@ -72,12 +72,12 @@ LESS, MORE = {"moved_bytes": 50.0 * GB}, {"moved_bytes": 200.0 * GB}
         (
             # A plan that keeps a broker does not empty it, so it is not as good.
             [_item(""), _item("--keep 5", "kept", **LESS), _item("--drain 1", "a", **MORE), _item("--drain 2", "b")],
-            "2 of these 3 plans reach as much as this run: the cheapest, b copies 100 GB in 5 min to 9 min, this run "
+            "2 of these 3 plans reach as much as this run: the cheapest, b, copies 100 GB in 5 min to 9 min, this run "
             "copies 100 GB in 5 min to 9 min.",
         ),
         (
             [_item("--only racks", "a", **LESS, brokers_outside_bands=2), _item("--drain 1", "b", rack_violations=1)],
-            "None of these 2 plans reaches as much as this run; the cheapest, a copies 50.0 GB in 5 min to 9 min, "
+            "None of these 2 plans reaches as much as this run; the cheapest, a, copies 50.0 GB in 5 min to 9 min, "
             "and leaves 2 brokers outside bands.",
         ),
     ],
