@@ -45,7 +45,7 @@ def limited(finding: Finding) -> Words:
     }
     names = ", ".join("{} = {}".format(*limits[name]) for name in limits if name in exceeded)
     shares = [facts[what] / exceeded[limit] for limit, what in _COUNTED.items() if exceeded.get(limit)]
-    runs = f", about {ceil(max(shares))} such runs" if shares else ""
+    runs = f", about {ceil(max(shares))} runs with this limit" if shares else ""
     whole = f"the whole plan would copy {human_bytes(facts['moved_bytes'])} in {plural(facts['moves'], 'move')}{runs}"
     out = clause(int(finding.amount or 0), "least important change", "is", "are")
     rest = ", ".join(clause(count, *_LEFT_BY_LIMIT[code]) for code, count in facts["left"].items() if count)

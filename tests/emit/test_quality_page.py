@@ -63,6 +63,11 @@ def counts(text: str) -> list[int]:
     return [int(number) for number in re.findall(r'<td class="num">(\d+)</td><td>[A-Z]', text)]
 
 
+def test_it_leads_to_the_page_of_its_run() -> None:
+    """A reader who comes from a mail finds the plan and the other clusters."""
+    assert '<a href="../index.html">run r1</a>' in page([result("a")])
+
+
 def test_failed_checks_come_first() -> None:
     """Order: causes of a refusal, their consequences, failures that are only reported, not judged, passed."""
     text = page(

@@ -55,13 +55,13 @@ def test_a_replica_that_stays_says_why_and_what_helps(given: dict[str, Any], det
     assert in_words(finding) == ("audit.login-events-3 on 101", detail, remedy)
 
 
-THREE, AGAIN = ", about 3 such runs", "execute this plan and run again, or raise the limit"
+THREE, AGAIN = ", about 3 runs with this limit", "execute this plan and run again, or raise the limit"
 LIMITS: list[tuple[dict[str, Any], str, str, str]] = [
-    ({"max_moved_bytes": 60 * 10**9}, "max_moved_gb = 60", ", about 17 such runs", AGAIN),
+    ({"max_moved_bytes": 60 * 10**9}, "max_moved_gb = 60", ", about 17 runs with this limit", AGAIN),
     (
         {"max_moves": 599, "max_moved_bytes": 10**12},
         "max_moved_gb = 1000, max_moves = 599",
-        ", about 3 such runs",
+        ", about 3 runs with this limit",
         AGAIN,
     ),
     (
