@@ -53,7 +53,9 @@ class Need:
         where = f" of rack {self.rack}" if self.rack else ""
         need = f"{plural(self.count, 'new broker')} needed" if self.count else "No new broker is needed"
         limit = human_percent(100 * self.limit)
-        return f"{need} for disks below {limit}: the disks{where} decide{when}, the fullest has {human_percent(fullest)}."
+        return (
+            f"{need} for disks below {limit}: the disks{where} decide{when}, the fullest has {human_percent(fullest)}."
+        )
 
 
 def how_many(facts: RunFacts, base: Question, *, like: int, limit: float, survive_rack: bool) -> Need:
