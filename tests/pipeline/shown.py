@@ -46,6 +46,7 @@ def expected(stored: Stored) -> dict[str, list[Cells]]:
     """What the tables of the report must show, without drawings and times: rows of some of their columns."""
     return {
         "Brokers": sorted(_brokers(stored)),
+        "Sums": [_sums(stored)],
         "Waves": [_wave(row) for row in sorted(stored.rows("waves"), key=lambda row: int(row["wave"]))],
         "Bytes between racks": list(_racks(stored.rows("rack_flow"))),
         "Reasons": sorted(_reasons(stored.rows("moves"))),
@@ -57,8 +58,10 @@ def expected(stored: Stored) -> dict[str, list[Cells]]:
 def found(page: str) -> dict[str, list[Cells]]:
     """The same of a report."""
     tables = {name: rows[1:] for name, rows in shown(page).items()}
+    _, *brokers, sums = tables["Brokers"]  # first a second row of heads
     return {
-        "Brokers": sorted([row[0].split()[0], row[1], *row[6:8], *row[10:12]] for row in tables["Brokers"]),
+        "Brokers": sorted([row[0].split()[0], row[1], *row[6:8], *row[10:12]] for row in brokers),
+        "Sums": [[*sums[3:5], *sums[6:8]]],
         "Waves": [[row[2], row[3], *row[7:9]] for row in tables["Waves"]],
         "Bytes between racks": tables["Bytes between racks"],
         "Reasons": sorted([row[1], row[3]] for row in tables["Reasons"]),
@@ -100,6 +103,13 @@ def _brokers(stored: Stored) -> Iterator[Cells]:
         broker = row["broker_id"]
         leaders = (f"{sides[broker, side]['leaders']:,}" for side in ("before", "after"))
         yield [str(broker), row["rack"], _gigabytes(received[broker]), _gigabytes(sent[broker]), *leaders]
+
+
+def _sums(stored: Stored) -> Cells:
+    flows, balance = stored.rows("broker_waves"), stored.rows("broker_balance")
+    sizes = (_gigabytes(sum(row[name] for row in flows)) for name in ("in_bytes", "out_bytes"))
+    sides = (sum(row["leaders"] for row in balance if row["placement"] == side) for side in ("before", "after"))
+    return [*sizes, *(f"{count:,}" for count in sides)]
 
 
 def _wave(row: Row) -> Cells:
