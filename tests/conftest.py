@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 from xdist.remote import Producer
-from xdist.scheduler import LoadGroupScheduling, LoadScopeScheduling
+from xdist.scheduler import LoadScopeScheduling
 
 from optimizer.session import session
 from setup import classes
@@ -18,7 +18,7 @@ from setup.java import java, spark_java
 from setup.paths import HOME
 from tests.examples import DAILY, SEARCH
 from tests.servers import RUNNING
-from tests.tiers import ALL_ONLY, Tiers
+from tests.tiers import Tiers
 
 SHARED = HOME.parent / "shared"
 # The suite has the same examples on every run. For random examples use benchmarks/fuzz or the profile ``search``.
@@ -48,10 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tiers(), "tiers")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist, which adds the group to the name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need the session, so that quick tests can be selected. Tests marked ``all_only`` come last,
-    and the longest of each kind first.
+    """Mark the tests that need the session, so that quick tests can be selected; the longest tests start first.
 
     Files that wait for servers alternate with others: a Kafka cluster without work takes a quarter of a core, so few
     clusters should live at once.
@@ -59,20 +57,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        if item.get_closest_marker(ALL_ONLY):
-            item.add_marker(pytest.mark.xdist_group(ALL_ONLY))
     items.sort(key=lambda item: _order(item.path))
     waiting, working = dict[str, int](), dict[str, int]()
     for item in items:
         of_kind = waiting if item.path.parent.name in SERVERS else working
         of_kind.setdefault(_scope(item.path), len(of_kind))
     places = waiting | working
-
-    def place(item: pytest.Item) -> tuple[bool, int, bool]:
-        is_last = item.get_closest_marker(ALL_ONLY) is not None
-        return is_last, places[_scope(item.path)], item.path.parent.name not in SERVERS
-
-    items.sort(key=place)
+    items.sort(key=lambda item: (places[_scope(item.path)], item.path.parent.name not in SERVERS))
 
 
 def _order(path: Path) -> int:
@@ -105,18 +96,17 @@ def _scope(path: Path) -> str:
     return path.parent.name if path.name in SHARING.get(path.parent.name, ()) else "/".join(path.parts[-2:])
 
 
-class _FileScheduling(LoadGroupScheduling):
-    """Tests of a scope run in the same process, those marked ``all_only`` by themselves."""
+class _FileScheduling(LoadScopeScheduling):
+    """Tests of a scope run in the same process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, name = nodeid.partition("::")
-        return _scope(Path(file)) + ("@" if name.endswith(f"@{ALL_ONLY}") else "")
+        return _scope(Path(nodeid.partition("::")[0]))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Our scheduler instead of the one of ``--dist loadgroup``."""
-    return _FileScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
+    """Our scheduler instead of the one of ``--dist loadscope``."""
+    return _FileScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from setup.children import process_stats
 FILE = ".build/durations.json"  # of the last run of more than a few tests, below the root
 DEAREST = 25
 _KINDS = {"airflow": "Airflow", "kafka": "Kafka", "cluster": "job", "spark": "Spark"}  # by marker; the first counts
-_STALE_SECONDS = 0.1  # an error of that size, in tests that take as long
+_STALE_SECONDS = 0.1  # figures of short tests may be wrong by as much
 _JOB_CPU_SECONDS = 15.0  # without a marker, only a whole job takes that long
 _CPU = slice(11, 15)  # fields of /proc/PID/stat after the name: times of a process and of its ended children
 
@@ -57,8 +57,7 @@ class Duration(NamedTuple):
 class Watch:
     """Measures spans inside spans; what an inner one takes counts only for itself.
 
-    All processes are read at most every ``_STALE_SECONDS``, because this takes 3 ms: without it, a hundred seconds of a
-    run.
+    Reading all processes takes 3 ms, so they are read at most every ``_STALE_SECONDS``.
     """
 
     def __init__(self) -> None:

@@ -124,7 +124,7 @@ def test_when_the_time_is_over_no_marked_test_begins(tmp_path: Path, processes: 
     options = ("-n", processes, "-k", "quick or marked")
     _, printed = failed(tmp_path, *options, BALLAST_ALL_UNTIL=str(time.time() - 1))
     assert "1 passed, 1 skipped" in printed
-    assert f"NOT RUN, 1 times {tiers.TOO_LATE}:\ntest_a.py::test_marked\n" in printed
+    assert f"NOT RUN (1), each {tiers.TOO_LATE}:\ntest_a.py::test_marked\n" in printed
     _, printed = failed(tmp_path, *options, BALLAST_ALL_UNTIL=str(time.time() + 600))
     assert "2 passed" in printed
     assert "NOT RUN" not in printed

@@ -1,8 +1,8 @@
 """Two tiers of tests: ``./run-tests.sh`` leaves out tests with the mark ``all_only``, ``--all`` runs every test.
 
 A test without the mark fails in the daily tier if it takes over ten seconds, so that the tier stays short. With
-``--all`` those with the mark come last. After the time ``BALLAST_ALL_UNTIL`` none of them begins, and the end names
-them (docs/decisions/0038-time-of-ci.md).
+``--all`` those with the mark are a run of their own, the last one. After the time ``BALLAST_ALL_UNTIL`` none of them
+begins, and the end names them (docs/decisions/0038-time-of-ci.md).
 """
 
 import os
@@ -140,7 +140,7 @@ class Tiers:
                 terminalreporter.write_line(line)
         skipped = terminalreporter.stats.get("skipped", ())
         late = [report.nodeid for report in skipped if TOO_LATE in str(report.longrepr)]
-        for line in ("", f"NOT RUN, {len(late)} times {TOO_LATE}:", *late) if late else ():
+        for line in ("", f"NOT RUN ({len(late)}), each {TOO_LATE}:", *late) if late else ():
             terminalreporter.write_line(line)
         if is_daily():
             terminalreporter.write_line(ANNOUNCEMENT)

@@ -32,12 +32,30 @@ def started(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[tuple[str,
     return commands
 
 
-@pytest.mark.parametrize(("arguments", "tests"), [((), checks.DAILY_TESTS), (("--all",), checks.ALL_TESTS)])
+UNMARKED, MARKED = ((*checks.ALL_TESTS, "-m", which) for which in ("not all_only", "all_only"))
+
+
+@pytest.mark.parametrize(("arguments", "runs"), [((), [checks.DAILY_TESTS]), (("--all",), [UNMARKED, MARKED])])
 def test_both_tiers_run_every_check(
-    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], tests: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], runs: list[tuple[str, ...]]
 ) -> None:
-    """Lint, format, types and import rules run first, then the tests of the tier."""
-    assert started(monkeypatch, *arguments) == [*checks.CHECKS, ("python", "-m", "pytest", *tests)]
+    """Lint, format, types and import rules run first, then the tests of the tier: of ``--all`` first those without the
+    mark, then those with it, which together are all."""
+    pytest_runs = [("python", "-m", "pytest", *options) for options in runs]
+    assert started(monkeypatch, *arguments) == [*checks.CHECKS, *pytest_runs]
+
+
+@pytest.mark.parametrize(
+    ("codes", "code", "not_run"), [([1, 0], 1, []), ([0, 2], 2, []), ([130, 0], 130, [0])], ids=str
+)
+def test_a_failure_in_either_run_is_one(
+    monkeypatch: pytest.MonkeyPatch, codes: list[int], code: int, not_run: list[int]
+) -> None:
+    """The second run begins whatever the first does, but not after Ctrl-C."""
+    left = list(codes)
+    monkeypatch.setattr(checks, "run_checks", lambda: [])
+    monkeypatch.setattr(checks, "run_and_end_all", lambda command: left.pop(0))
+    assert (checks.main(["--all"]), left) == (code, not_run)
 
 
 def test_other_arguments_go_to_pytest_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +64,8 @@ def test_other_arguments_go_to_pytest_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_all_leaves_nothing_out() -> None:
-    """No option of ``--all`` and none in pyproject.toml selects tests, and all of them are below ``tests``."""
+    """But for the mark (above), no option of ``--all`` and none in pyproject.toml selects tests, and all of them are
+    below ``tests``."""
     options = tomllib.loads((HOME / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
     assert SELECTING.isdisjoint(word.partition("=")[0] for word in (*checks.ALL_TESTS, *options["addopts"]))
     assert options["testpaths"] == ["tests"]
