@@ -81,10 +81,11 @@ def _reaches_less(figures: Figures, run: Figures) -> bool:
 
 def _costs(figures: Figures) -> str:
     """What a plan copies, as the words after its name."""
-    copied, *hours = (figures[name][1] for name in ("moved_bytes", "least_hours", "most_hours"))
+    copied, least, most = (figures[name][1] for name in ("moved_bytes", "least_hours", "most_hours"))
     if copied:
-        known = [SECONDS_PER_HOUR * value for value in hours if value is not None]
-        return f"copies {human_bytes(copied)}{f' in {human_times(*known)}' if len(known) == len(hours) else ''}"
+        if least is None or most is None:
+            return f"copies {human_bytes(copied)}"
+        return f"copies {human_bytes(copied)} in {human_times(least * SECONDS_PER_HOUR, most * SECONDS_PER_HOUR)}"
     leaders = round(figures["leader_changes"][1] or 0)
     return f"copies nothing and changes {plural(leaders, 'leader')}" if leaders else "copies nothing"
 

@@ -21,11 +21,6 @@ def run_command(run_id: str, cluster_id: str, where: str = YOUR_CONFIG) -> str:
     return f"./ballast run --run-id {run_id} --cluster {cluster_id}{where}"
 
 
-def approve_command(run_id: str, cluster_id: str, where: str = YOUR_CONFIG) -> str:
-    """The command that approves a plan; its manifest's sum may follow."""
-    return f"./ballast approve --run-id {run_id} --cluster {cluster_id}{where} --by YOUR_NAME"
-
-
 @dataclass(frozen=True)
 class Document:
     """One file: its path relative to the run's output folder, and its text."""
@@ -138,8 +133,8 @@ class ClusterPlan:
 
     @property
     def approve_command(self) -> str:
-        """The command that approves the plan."""
-        return approve_command(self.run_id, self.cluster_id)
+        """The command that approves the plan; its manifest's sum may follow."""
+        return f"./ballast approve --run-id {self.run_id} --cluster {self.cluster_id}{YOUR_CONFIG} --by YOUR_NAME"
 
     @property
     def run_command(self) -> str:
