@@ -40,6 +40,8 @@ with warnings.catch_warnings():
 MOST_RECORDS = 10_000  # of a request: the controller refuses more ("excessively large batch")
 _PREFERRED = 0  # kind of an election
 _NOT_ALLOWED = 29  # TOPIC_AUTHORIZATION_FAILED
+_TOO_MANY_REPLICAS = 38  # INVALID_REPLICATION_FACTOR
+_NO_TOPIC = "ballast-is-this-broker-cordoned"  # a name that is never created
 _NOT_THERE = 9  # REPLICA_NOT_AVAILABLE: the broker has no such replica yet, and remembers its directory
 _NOT_NEEDED = 84  # ELECTION_NOT_NEEDED: the preferred replica leads already
 _NO_REASSIGNMENT = 85  # NO_REASSIGNMENT_IN_PROGRESS: a cancelled or ended move is cancelled again
@@ -78,6 +80,15 @@ class Admin(Protocol):
 
     def rights(self, topics: Collection[str]) -> Rights:
         """What the user may do with the cluster and with these topics, as far as the brokers say it."""
+
+    def metadata_level(self) -> int:
+        """The level of metadata.version; 0 without KRaft."""
+
+    def lacks_brokers(self, count: int) -> bool:
+        """Whether the controller would refuse a topic with so many replicas, for lack of brokers. Creates nothing."""
+
+    def controllers(self) -> str:
+        """The addresses of the controllers, as Kafka's tools take them."""
 
     def observe(self, topics: Collection[str] | None = None) -> Observed:
         """The state of the cluster; with ``topics`` only the throttles of these topics."""
@@ -147,6 +158,30 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
             return Rights(frozenset(client.describe_cluster().get("authorized_operations") or ()), of_topics)
 
         return self._patiently(ask)
+
+    def metadata_level(self) -> int:
+        """See ``Admin``."""
+        found = self._patiently(lambda client: client.describe_features())
+        return int(found.get("metadata.version", {}).get("finalized", (0, 0))[1])
+
+    def lacks_brokers(self, count: int) -> bool:
+        """See ``Admin``. Any other refusal, such as a missing right, says nothing."""
+        topic = {_NO_TOPIC: {"num_partitions": 1, "replication_factor": count}}
+
+        def ask(client: Any) -> Any:
+            return client.create_topics(topic, validate_only=True, raise_errors=False)
+
+        (answer,) = self._controlled(lambda: self._call(ask))["topics"]
+        return bool(answer["error_code"] == _TOO_MANY_REPLICAS)
+
+    def controllers(self) -> str:
+        """See ``Admin``. A placeholder if the user may not ask, or Kafka does not tell (before 4.0)."""
+        try:
+            nodes = self._call(lambda client: client.describe_metadata_quorum())["nodes"]
+            listeners = [node["listeners"][0] for node in nodes]
+        except (*kafka_admin.CLIENT_ERRORS, InputError, KeyError, IndexError):
+            listeners = []
+        return ",".join(f"{each['host']}:{each['port']}" for each in listeners) or "CONTROLLER:PORT"
 
     def observe(self, topics: Collection[str] | None = None) -> Observed:
         """The state of the cluster.

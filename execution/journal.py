@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from execution.planned import Plan, in_words
+from stored.cordons import Cordon, last_cordons
 from stored.tables import Overtaken, Warehouse
 from stored.verdicts import Refused
 
@@ -207,6 +209,11 @@ class Ledger:
     process: Row | None = None
     rollbacks: Mapping[str, Rollback] = field(default_factory=dict)
     executed: frozenset[WaveKey] = frozenset()
+
+    @cached_property
+    def cordons(self) -> Mapping[int, Cordon]:
+        """The last cordon of each broker, also if it has ended."""
+        return last_cordons(self.rows)
 
     def hold_of(self, plan: Plan, wave: WaveId) -> Hold | None:
         """The hold of a wave, if it holds the cluster."""

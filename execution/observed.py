@@ -16,6 +16,7 @@ from typing import Any
 
 from optimizer.emit.dir_move_files import BACK, FORWARD
 from optimizer.errors import InputError
+from optimizer.kafka.cordon import CORDON
 from optimizer.kafka.reassignment_json import ANY_DIR
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from optimizer.units import human_time
@@ -95,6 +96,10 @@ class Observed:
         Replicas that a running reassignment adds.
     stored : Stored or None
         What the directories of some brokers have; None if they were not read.
+    cordoned : mapping of broker to str
+        Its directories that get no new replica, ``*`` for all of them; known if all throttles were read.
+    racks : mapping of broker to rack
+        Of living brokers.
     """
 
     alive: frozenset[int]
@@ -109,6 +114,8 @@ class Observed:
     adding: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     stored: Stored | None = None
     kafka_cluster_id: str | None = None
+    cordoned: Mapping[int, str] = field(default_factory=dict)
+    racks: Mapping[int, str | None] = field(default_factory=dict)
 
     def exists(self, kind: str, name: str) -> bool:
         """Whether a topic exists, or a broker is alive."""
@@ -195,9 +202,16 @@ def observed(records: Iterable[Record], *, silent: frozenset[int]) -> Observed:
         rows_by_kind.setdefault(record.kind, []).append(record.payload)
     partitions = {_topic_partition(row): row for row in rows_by_kind.get("partition", [])}
     ids = [row["kafka_cluster_id"] for row in rows_by_kind.get("cluster_id", [])]
+    alive = [row for row in rows_by_kind.get("broker", []) if not row["fenced"]]
     return Observed(
         kafka_cluster_id=ids[0] if ids else None,
-        alive=frozenset(row["broker_id"] for row in rows_by_kind.get("broker", []) if not row["fenced"]),
+        alive=frozenset(row["broker_id"] for row in alive),
+        racks={row["broker_id"]: row["rack"] for row in alive},
+        cordoned={
+            int(row["entity_name"]): row["value"]
+            for row in rows_by_kind.get("config", [])
+            if row["name"] == CORDON and row["entity_type"] == "brokers" and row["value"]
+        },
         silent=silent,
         topic_ids={row["topic"]: row["topic_id"] for row in rows_by_kind.get("topic", [])},
         replicas={partition: tuple(row["replicas"]) for partition, row in partitions.items()},

@@ -23,13 +23,14 @@ COMMANDS = {
     "resume": "let a paused or stopped wave go on",
     "stop": "end after the running copies of a cluster",
     "cancel": "cancel the running wave of a cluster, and remove its throttles",
+    "uncordon": "let a broker that a plan has emptied get replicas again",
     "verify": "compare a plan with the cluster or with a later run",
     "wave": "run one step of a wave of an approved plan",
     "report": "write the files of a run again, or a site about all runs",
     "tidy": "remove old runs, and files that no table needs",
 }
 STEERING = ("status", "rate", "pause", "resume", "stop", "cancel")  # commands for the wave that holds a cluster
-ON_CLUSTERS = ("run", "rollback", *STEERING, "verify", "wave")  # commands that connect to a cluster
+ON_CLUSTERS = ("run", "rollback", *STEERING, "uncordon", "verify", "wave")  # commands that connect to a cluster
 STEPS = {
     "preflight": "check that the wave may start or continue; changes nothing",
     "throttle": "hold the cluster and set the wave's throttles",
@@ -80,6 +81,7 @@ HELP = {
     "wave": _Help(_EXECUTE, f"preflight {_PLAN} --wave 1", (*_CONNECTS, 6)),
     "rollback": _Help(_EXECUTE, f"{_PLAN} --all", _EXECUTES),
     "tidy": _Help(_EXECUTE, "--keep-days 90 --dry-run", (0, 1, 2)),
+    "uncordon": _Help(_STEER, "3 --cluster sample", _CONNECTS),
     **{name: _Help(_STEER, f"{'x0.5 ' if name == 'rate' else ''}--cluster sample", _CONNECTS) for name in STEERING},
 }
 
@@ -139,6 +141,7 @@ def add_commands(commands: Any) -> None:
     _add_run(commands)
     _add_rollback(commands)
     _add_steering(commands)
+    _add_uncordon(commands)
     _add_verify(commands)
     _add_wave(commands)
     _add_report(commands)
@@ -250,11 +253,20 @@ def _add_wave(commands: Any) -> None:
         help="off, if copies still run: keep them and their throttles and exit with 4, or cancel them (keep)",
     )
     _accept_owed_option(wave, "off: free the cluster")
+    _cordon_option(wave)
 
 
-def _accept_owed_option(command: Parser, what: str) -> None:
-    summary = f"{what} even if brokers that do not answer keep their throttle rates"
+def _accept_owed_option(command: Parser, what: str, kept: str = "their throttle rates") -> None:
+    summary = f"{what} even if brokers that do not answer keep {kept}"
     command.add_argument("--accept-owed", action="store_true", help=summary)
+
+
+def _cordon_option(command: Parser) -> None:
+    command.add_argument(
+        "--cordon-anyway",
+        action="store_true",
+        help="cordon the brokers to empty although new topics then break the rack rule or are refused",
+    )
 
 
 def _add_run(commands: Any) -> None:
@@ -274,6 +286,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--forward", action="store_true", help="end a rollback that has begun and not ended, and execute the waves"
     )
+    _cordon_option(run)
     _watch_options(run)
     _age_option(run, "", ", unless a wave of it has ended")
 
@@ -375,6 +388,20 @@ def _add_steering(commands: Any) -> None:
         _connection_options(command)
 
 
+def _add_uncordon(commands: Any) -> None:
+    uncordon = add_command(
+        commands,
+        "uncordon",
+        COMMANDS["uncordon"],
+        "End the cordon that a plan has set on a broker to empty it: the broker gets back its cordoned.log.dirs from "
+        "before. That plan does not cordon it again.",
+    )
+    uncordon.add_argument("broker", type=_broker, metavar="BROKER", help="id of the broker")
+    uncordon.add_argument("--cluster", required=True, metavar="ID", help="the cluster")
+    _accept_owed_option(uncordon, "end it in the journal", "it")
+    _connection_options(uncordon)
+
+
 def _add_verify(commands: Any) -> None:
     verify = add_command(
         commands,
@@ -465,6 +492,12 @@ def _time_of_day(text: str) -> datetime:
 def _number(text: str) -> int:
     if not re.fullmatch(r"\d{1,6}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a wave number: waves count from 1")
+    return int(text)
+
+
+def _broker(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the id of a broker")
     return int(text)
 
 

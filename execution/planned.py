@@ -57,6 +57,11 @@ class Plan:
         return max((number for number in self.waves if number not in inside), default=len(self.waves))
 
     @property
+    def drain_brokers(self) -> tuple[int, ...]:
+        """The brokers that it empties because the policy says so."""
+        return tuple(self.manifest.get("drain_brokers", ()))
+
+    @property
     def captured_at(self) -> datetime | None:
         """Time of the plan's snapshot; None if the inputs had no time."""
         return _time(self.manifest["captured_at"])

@@ -8,6 +8,7 @@ from execution.health import by_worst_kind, signs
 from execution.observed import RUNNING, Observed, Place, Stored, TopicPartition, place_of, size_of
 from execution.throttles import describe, is_foreign
 from execution.wave import MoveState, Wave
+from optimizer.kafka.cordon import ALL_DIRS, CORDON
 from optimizer.kafka.throttle import LOG_DIR_RATE
 from optimizer.units import agree, clause, first_of, human_bytes
 from stored.verdicts import Refused
@@ -34,7 +35,13 @@ def refuse(problems: Sequence[str]) -> None:
 
 
 def problems(
-    wave: Wave, now: Observed, *, earlier: Sequence[Wave], strict: bool, configs: str = "kafka-configs.sh"
+    wave: Wave,
+    now: Observed,
+    *,
+    earlier: Sequence[Wave],
+    strict: bool,
+    configs: str = "kafka-configs.sh",
+    own: Collection[int] = (),
 ) -> list[str]:
     """Every problem that stops a wave, one line each; empty if the wave may start or continue.
 
@@ -46,6 +53,8 @@ def problems(
         Whether a partition that the plan cannot move any more stops the wave too.
     configs : str
         Kafka's tool for configs with the connection, for the commands in messages.
+    own : collection of int
+        Brokers whose cordon ends before the wave copies.
     """
     return [
         *_earlier(earlier, now),
@@ -53,6 +62,7 @@ def problems(
         *map(Passing, _brokers(wave, now)),
         *_reassignments(wave, now),
         *_throttles(wave, now, configs),
+        *_cordoned(wave, now, configs, own),
     ]
 
 
@@ -299,6 +309,18 @@ def _reassignments(wave: Wave, now: Observed) -> Iterator[str]:
         are = clause(len(foreign), "other partition", "is", "are")
         remedy = agree(len(foreign), "wait until it is done, or cancel it", "wait until they are done, or cancel them")
         yield f"{are} being reassigned: {partition_names(foreign)}; {remedy}"
+
+
+def _cordoned(wave: Wave, now: Observed, configs: str, own: Collection[int]) -> Iterator[str]:
+    """Brokers that somebody has closed for new replicas; Kafka would accept the copies."""
+    targets = {b for partition in wave.by_state(now)[MoveState.NOT_STARTED] for b in wave.added(partition)}
+    closed = sorted(b for b in targets - {*own} if now.cordoned.get(b) == ALL_DIRS)
+    if closed:
+        are = agree(len(closed), "is", "are")
+        yield (
+            f"{broker_names(closed)} {are} cordoned, so nothing is copied there; plan again, or open the first with "
+            f"{configs} --alter --entity-type brokers --entity-name {closed[0]} --delete-config {CORDON}"
+        )
 
 
 def _throttles(wave: Wave, now: Observed, configs: str) -> Iterator[str]:

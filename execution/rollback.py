@@ -59,6 +59,7 @@ def roll_back(
     undone.sort(key=lambda wave: not step.ledger.hold_of(step.plan, wave.id))  # the one that holds goes on first
     step.journal.note(step.plan, events.ROLLBACK, {"waves": numbers, "by": by})
     _end_what_runs(step, waves, accept_owed=accept_owed)
+    step.uncordon([*step.cordons.own], accept_owed=accept_owed)
     patience = limits.patience()
     misplaced: list[str] = []
     before = len(step.ledger.rows)
@@ -90,6 +91,8 @@ def say_rollback(step: Execution, waves: Sequence[Wave], chosen: Sequence[int]) 
     """Say every change that a rollback would make to the cluster as it is now; change nothing."""
     now = step.observe_settled()
     _check(step, waves, chosen, now)
+    for broker in step.cordons.own:
+        step.say(f"would end the cordon of broker {broker}")
     for wave in waves:
         if running := _running(wave, now):
             step.say(f"would cancel {preflight.partition_names(running)}")

@@ -370,6 +370,8 @@ def say_changes(step: Execution, now: Observed, refused: Sequence[str], *, is_fi
     room = step.without_room(now) if is_first else []
     for line in (*refused, *problems, *step.at_risk(now), *room):
         step.say(f"problem: {line}")
+    for line in step.cordons.changes(now) if is_first else ():
+        step.say(line)
     for key, (operation, value) in to_set(settable(step.wave.entries(now), now), now.throttles).items():
         step.say(f"would {operation.lower()} {describe(key, value or '')}")
     waiting = step.wave.by_state(now)[MoveState.NOT_STARTED]

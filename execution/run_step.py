@@ -28,9 +28,9 @@ from execution.stored_snapshot import Snapshot, later_snapshot, planned_from
 from execution.throttles import follower_elements
 from execution.verify import joined, verify
 from execution.watch import Stopped
-from execution.wave import Wave, build_wave
+from execution.wave import NO_WAVE, Wave, build_wave
 from optimizer.errors import BallastError, ConfigError, InputError
-from optimizer.settings import Settings
+from optimizer.settings import AUTO, Settings
 from optimizer.similar import did_you_mean
 from optimizer.units import SECONDS_PER_MINUTE
 from sources.kafka_admin import properties_of
@@ -85,6 +85,8 @@ def run_step(
             accepts_risk=options.accept_under_replicated,
             any_dir=options.any_dir,
             disk_headroom=settings.policy.disk_headroom,
+            cordons_drained=settings.execution.cordon == AUTO,
+            cordons_anyway=getattr(options, "cordon_anyway", False),  # rollback has no such option
             shared=Shared(journal),
         )
         check_cluster(step, accepts_new=options.new_cluster_id)
@@ -198,6 +200,8 @@ def _execution(
             max_moves_per_broker=settings.execution.max_moves_per_broker,
             on_pressure=settings.execution.on_pressure,
             command=options.command,
+            cordons_drained=settings.execution.cordon == AUTO,
+            cordons_anyway=getattr(options, "cordon_anyway", False),  # rollback has no such option
             shared=Shared(journal),
         )
         check_cluster(step, accepts_new=options.new_cluster_id)
@@ -312,6 +316,26 @@ def steer(options: argparse.Namespace, settings: Settings, warehouse: Warehouse,
             if not options.watch or not step.is_held():
                 return
             time.sleep(LOOK_SECONDS)
+
+
+def uncordon(options: argparse.Namespace, settings: Settings, warehouse: Warehouse, say: Callable[[str], None]) -> None:
+    """End the cordon that a run has set on a broker; no plan, approval or wave is needed."""
+    options.kafka_bin = ""
+    tools = build_tools(options, settings)
+    journal = Journal(warehouse, options.cluster)
+    cordons = {broker: cordon for broker, cordon in journal.look().cordons.items() if cordon.is_in_force}
+    cordon = cordons.get(options.broker)
+    if cordon is None:
+        others = ", ".join(map(str, sorted(cordons))) or "none"
+        raise Refused(
+            f"no run has cordoned broker {options.broker} of cluster {options.cluster!r} (cordoned are: {others})"
+        )
+    plan = Plan(options.cluster, cordon.run_id, {"kafka_cluster_id": cordon.kafka_cluster_id, "waves": {}}, "", ())
+    client = _client_of(tools)
+    with KafkaAdmin(client) as admin:
+        step = Execution(*(warehouse, plan, NO_WAVE, (), tools, admin, client, say), shared=Shared(journal))
+        check_cluster(step, accepts_new=options.new_cluster_id)
+        step.uncordon([options.broker], accept_owed=options.accept_owed, by=user_name())
 
 
 def _say_journal(options: argparse.Namespace, journal: Journal, say: Callable[[str], None]) -> None:

@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
@@ -12,6 +12,7 @@ from execution import journal as events
 from execution import preflight
 from execution.actions import READS, REMOVED
 from execution.admin import Admin
+from execution.cordons import Cordons
 from execution.directories import Misplaced, announce, misplaced, report_misplaced
 from execution.health import Baseline, Sign, baseline_of, full_directories
 from execution.held import changes_of, entries_to_end, measured, stored_baseline, with_own_rates
@@ -29,6 +30,7 @@ from execution.wanted import SLOW, Wanted, history
 from execution.wave import MoveState, Wave, replica_lists
 from optimizer import locks
 from optimizer.errors import BallastError, bullets
+from optimizer.kafka.cordon import delete_command
 from optimizer.units import agree, first_of, plural
 from stored.tables import Warehouse
 from stored.verdicts import Refused
@@ -56,10 +58,12 @@ class Owed(BallastError):
 
 @dataclass
 class Shared:
-    """What all waves of a process share: the journal, and partitions whose unexpected state was read often enough."""
+    """What all waves share: the journal, what was read often enough or said, brokers that were alive at a cordon."""
 
     journal: Journal | None = None
     known_unexpected: dict[WaveId, set[TopicPartition]] = field(default_factory=lambda: defaultdict(set))
+    said: set[str] = field(default_factory=set)
+    may_be_cordoned: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,10 @@ class Execution:
         The command that executes the wave, for messages: only ``wave`` has steps.
     disk_headroom : float
         Share of each disk that has to stay free.
+    cordons_drained : bool
+        Whether the brokers that the plan empties are cordoned.
+    cordons_anyway : bool
+        Whether they are although new topics then break racks or cannot be created.
     check_in_charge : callable
         Called before each change, inside the lock; raises if another process has taken over.
     """
@@ -115,6 +123,8 @@ class Execution:
     on_pressure: str = SLOW
     command: str = "wave"
     disk_headroom: float = 0.0
+    cordons_drained: bool = False
+    cordons_anyway: bool = False
     check_in_charge: Callable[[], None] = lambda: None
     shared: "Shared" = field(default_factory=lambda: Shared())
 
@@ -166,12 +176,63 @@ class Execution:
                 changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
                 result = {"kafka_cluster_id": now.kafka_cluster_id, "accepted": risks}
                 self.record(events.HELD, changes=changes, result=result)
+            self._cordon(now)
             self._set_throttles(now)
             # A killed step may have set rates that it did not record.
             dead = self.wave.throttled_brokers - now.alive if is_new else self.never_set()
             self.record(events.THROTTLED, result={"never_set": sorted(dead)} if dead else None)
             if self.wave.throttles:
                 self.say(f"the throttles of {self.name} are set")
+
+    @property
+    def cordons(self) -> Cordons:
+        """The cordons of the plan."""
+        wanted = self.cordons_drained and not self.wave.is_rollback
+        return Cordons(self.admin, self.journal, self.plan, self._say_once, wanted, self.cordons_anyway)
+
+    def _cordon(self, now: Observed) -> None:
+        """Cordon the brokers that the plan empties, and say what the plan leaves there as the cluster is then."""
+        self.shared.may_be_cordoned |= now.alive
+        is_due = self.cordons.due(now)
+        planned = replica_lists(plan_documents(self.warehouse, self.plan, "reassignment")) if is_due else {}
+        if brokers := self.cordons.set(self.wave.id, now):
+            for line in self.cordons.in_no_wave(brokers, planned, self.observe()):
+                self.say(line)
+
+    def cordon_returned(self, now: Observed) -> None:
+        """Cordon brokers that the plan empties and that are back since the wave began."""
+        if self.cordons_drained and {*self.plan.drain_brokers} & now.alive - self.shared.may_be_cordoned:
+            with self.changing():
+                self._cordon(self.observe())
+
+    def uncordon(self, brokers: Collection[int], *, accept_owed: bool = False, by: str | None = None) -> None:
+        """End the plan's cordon of some brokers.
+
+        Parameters
+        ----------
+        by : str, optional
+            Who wants it, if it was a person: then the plan does not cordon them again.
+
+        Raises
+        ------
+        Owed
+            When a broker does not answer, so it keeps its cordon.
+        BallastError
+            When Kafka refused.
+        """
+        if not brokers:
+            return
+        with self.locked():
+            left = self.cordons.remove(brokers, self.observe, accept_owed=accept_owed, by=by)
+        for line in (*left.foreign, *(f"owed: {line}" for line in left.owed)):
+            self.say(f"left: {line}")
+        at_controller = [delete_command(broker, self.admin.controllers()) for broker in brokers] if left.owed else []
+        if left.refused or (left.owed and not accept_owed):
+            lines = bullets([*left.refused, *left.owed])
+            remedy = f"; at the controllers, with Kafka's tool: {first_of(at_controller, 1)}" if at_controller else ""
+            message = f"some cordons are not removed: run the command again when the brokers are back{remedy}"
+            raise (BallastError if left.refused else Owed)(f"{message}, then with --accept-owed{lines}")
+        self.say(f"{preflight.broker_names(brokers)} may get replicas again")
 
     def execute(self, *, is_watched: bool = False) -> None:
         """Start the copies, once, and only under throttles.
@@ -294,6 +355,8 @@ class Execution:
             self.say(f"{plural(led, 'partition')} that the plan does not change {are} not led by the first replica")
         problems = [f"not led by the first replica: {line}" for line in lines]
         problems += [*(line for wave in waves for line in preflight.skips(wave, now)), *misplaced]
+        for line in self.cordons.emptied(self.observe(), self.admin.controllers) if self.plan.drain_brokers else ():
+            self.say(line)
         if problems:
             raise Incomplete(f"the waves are done, except for:{bullets(problems)}")
         self.say(f"the first replica leads each partition of the plan ({elected.count} elected)")
@@ -505,6 +568,11 @@ class Execution:
             return []
         return preflight.at_risk(now, replica_lists(plan_documents(self.warehouse, self.plan, "reassignment")))
 
+    def _say_once(self, line: str) -> None:
+        if line not in self.shared.said:
+            self.shared.said.add(line)
+            self.say(line)
+
     def _problems(self, now: Observed) -> list[str]:
         return self.problems(now, self.earlier)
 
@@ -522,7 +590,9 @@ class Execution:
         config = self.tools.client_config
         configs = f"kafka-configs.sh --bootstrap-server {self.client['bootstrap_servers']}"
         configs += f" --command-config {shlex.quote(config)}" if config else ""
-        return preflight.problems(self.wave, now, earlier=earlier, strict=self.is_strict, configs=configs)
+        own = self.cordons.own if self.wave.is_rollback else {}  # ended before its first copy
+        lines = preflight.problems(self.wave, now, earlier=earlier, strict=self.is_strict, configs=configs, own=own)
+        return [*lines, *self.cordons.problems(now)]
 
     def observe_settled(self, *, only_own: bool = False) -> Observed:
         """The cluster's state; read again if a partition is in an unexpected state, as when a move ends meanwhile.

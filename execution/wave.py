@@ -283,6 +283,9 @@ class Wave:
         return [(kind, name, config) for kind, name, config in sorted(self.throttles) if now.exists(kind, name)]
 
 
+NO_WAVE = Wave(0, "", {}, {}, {}, frozenset(), {}, {}, {})  # for what belongs to a plan
+
+
 def _state_inside(places: Collection[Place]) -> MoveState:
     """The state of a partition by the places of its replicas that move inside brokers."""
     if {Place.OTHER, Place.RETURNING, Place.MISSING}.intersection(places):

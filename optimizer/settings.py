@@ -260,6 +260,9 @@ class Emit:
             refuse("[emit] throttle_style", self.throttle_style, "use careful or kafka")
 
 
+AUTO = "auto"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Execution:
     """How an approved plan is executed. No plan depends on it."""
@@ -267,12 +270,15 @@ class Execution:
     max_moves_per_broker: int = 0
     max_throttle_mb_per_s: float = 0.0
     on_pressure: str = "slow"
+    cordon: str = AUTO
 
     def __post_init__(self) -> None:
         between("execution", {"max_moves_per_broker": self.max_moves_per_broker}, 0, 10**5)
         between("execution", {"max_throttle_mb_per_s": self.max_throttle_mb_per_s}, 0, MOST_MB_PER_S)
         if self.on_pressure not in ("slow", "hold", "stop"):
             refuse("[execution] on_pressure", self.on_pressure, "use slow, hold or stop")
+        if self.cordon not in (AUTO, "off"):
+            refuse("[execution] cordon", self.cordon, "use auto or off")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -173,6 +173,7 @@ def running(
     jars: JarSet = KAFKA,
     users: Mapping[str, str] | None = None,
     share: str = "",
+    metadata: str = "",
 ) -> Iterator[Cluster]:
     """A cluster with one broker for each id, on its rack; all processes are stopped at the end.
 
@@ -190,6 +191,8 @@ def running(
         Then an authorizer decides what they may do over a second listener; over the first one everything is allowed.
     share : str
         Java's option for the archive of a node's classes; by default one that is made once.
+    metadata : str
+        Release of the metadata version; by default the newest of the JARs.
     """
     share = share or f"-XX:SharedArchiveFile={_archive(jars)}"
     home.mkdir(parents=True, exist_ok=True)
@@ -197,7 +200,7 @@ def running(
     for node in nodes:
         node.share = share
         node.properties.write_text("".join(f"{name}={value}\n" for name, value in node.settings.items()))
-    _format(nodes)
+    _format(nodes, metadata)
     try:
         for node in nodes:
             _launch(node)
@@ -269,10 +272,11 @@ def _nodes(
     return [controller, *brokers]
 
 
-def _format(nodes: Sequence[Node]) -> None:
+def _format(nodes: Sequence[Node], metadata: str) -> None:
     """Format the controller with Kafka's tool, and the brokers by hand: one process instead of many."""
     cluster_id, controller = kafka_uuid(), nodes[0]
     arguments = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(controller.properties)]
+    arguments += ["--release-version", metadata] if metadata else []
     command = [*java_command(heap_mb=128, jars=controller.jars), *arguments]
     result = subprocess.run(command, capture_output=True, timeout=120, check=False)
     if result.returncode != 0:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from execution.admin import NO_ANSWER, Rights
 from execution.observed import Observed, Replica, Stored, Throttle, TopicPartition
 from execution.throttles import Setting, covers
+from optimizer.kafka.cordon import CORDON, LEAST_METADATA_LEVEL
 from stored.tables import Overtaken
 from tests.execution.scene import changed
 
@@ -90,6 +91,9 @@ class FakeKafka:
         Ids that differ from the topic's name and ``-id``.
     mute : set of int
         Living brokers that do not report their directories.
+    level : int
+        Of metadata.version.
+    racks : mapping of broker to rack
     """
 
     replicas: dict[TopicPartition, tuple[int, ...]]
@@ -114,6 +118,8 @@ class FakeKafka:
     kafka_id: str | None = "kafka-id"
     brokers: frozenset[int] = frozenset(range(1, 6))
     ids: dict[str, str | None] = field(default_factory=dict)
+    level: int = LEAST_METADATA_LEVEL
+    racks: dict[int, str | None] = field(default_factory=dict)
     may: frozenset[str] = frozenset(("ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS"))
 
     def __post_init__(self) -> None:
@@ -130,6 +136,19 @@ class FakeKafka:
     def kafka_cluster_id(self) -> str | None:
         """The id that it was given."""
         return self.kafka_id
+
+    def metadata_level(self) -> int:
+        """The level that it was given."""
+        return self.level
+
+    def controllers(self) -> str:
+        """One."""
+        return "controller:9093"
+
+    def lacks_brokers(self, count: int) -> bool:
+        """The controller knows cordons at once."""
+        open_brokers = [b for b in self.brokers - self.dead if self.throttles.get(("brokers", str(b), CORDON)) != "*"]
+        return count > len(open_brokers)
 
     def stored(self, brokers: Collection[int]) -> Stored:
         """The sizes on these brokers."""
@@ -157,7 +176,9 @@ class FakeKafka:
             leaders=dict(self.leaders),
             in_flight={partition: target for partition, (target, _) in self.moves.items()},
             min_isr={},
-            throttles=dict(self.throttles),
+            throttles={key: value for key, value in self.throttles.items() if key[2] != CORDON},
+            cordoned={int(key[1]): value for key, value in self.throttles.items() if key[2] == CORDON and value},
+            racks=self.racks,
             adding=adding,
             kafka_cluster_id=self.kafka_id,
         )

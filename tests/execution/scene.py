@@ -99,6 +99,18 @@ class FakeAdmin:
         """What was given."""
         return Rights(self.may, dict.fromkeys(topics, self.may))
 
+    def metadata_level(self) -> int:
+        """An old Kafka: no broker is cordoned."""
+        return 0
+
+    def lacks_brokers(self, count: int) -> bool:
+        """Never."""
+        return False
+
+    def controllers(self) -> str:
+        """None."""
+        return ""
+
     def kafka_cluster_id(self) -> str | None:
         """The id that it was given."""
         return self.kafka_id

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from execution.approve import approve
 from execution.cli import main
 from execution.observed import Observed, Replica
 from optimizer.emit.cluster_plan import ClusterPlan
+from optimizer.emit.requested import Requested
 from setup.jars import KAFKA, KAFKA39
 from setup.paths import HOME
 from sources import kafka_admin
@@ -269,8 +270,12 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         decision: Mapping[str, Any] | None = None,
         log_dirs: Mapping[Replica, str] | None = None,
         inside: Mapping[int, tuple[list[int], list[int]]] | None = None,
+        drained: int | None = None,
     ) -> Lab:
-        """``inside`` has the replicas of further partitions, and the brokers inside which the last wave moves them."""
+        """``inside`` has the replicas of further partitions, and the brokers inside which the last wave moves them.
+
+        ``drained`` is the broker that the plan empties.
+        """
         kept = {number: brokers for number, (brokers, _) in (inside or {}).items()}
         before = kept | {number: lists[0] for wave in waves for number, lists in wave.items()}
         created.append(topic)
@@ -286,6 +291,9 @@ def labs(kafka: Cluster, tools: Mapping[str, Path], folder: Path) -> Iterator[Ma
         of_inside = [moves] if moves else []
         plan = plan_of(changes, topic_ids=ids, rate=RATE, log_dirs=log_dirs, inside=of_inside)
         plan = with_previous_throttles(plan, {})
+        if drained is not None:
+            brokers = [replace(row, must_empty=row.broker_id == drained) for row in plan.brokers]
+            plan = replace(plan, brokers=brokers, requested=Requested(drain=(drained,)))
         where = (kafka, tools[release], folder / topic)
         return planned_lab(*where, plan, topic, approved=approved, decision=decision)
 

@@ -4,13 +4,13 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer.domain import Cause
+from optimizer.kafka.cordon import CORDON
 from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.records import newest_first, whole_number
 from optimizer.stages.validate.rule_table import HAS_SCHEME
 from optimizer.stages.validate.silver import MIN_ISR
 from schemas.keys import CLUSTER_RUN, RUN_BROKER
 
-_CORDONED = "cordoned.log.dirs"
 _MOST = 2**63 - 1  # largest bigint
 _CAPACITY = ("whole", "parts", "in", "out", "source", "as_written")
 
@@ -69,7 +69,7 @@ def _configured(configs: DataFrame) -> DataFrame:
     cluster_has = F.max((F.col("entity_type") == "cluster") & is_min_isr).over(Window.partitionBy(*CLUSTER_RUN))
     given = configs.where("entity_type IN ('brokers', 'cluster')").withColumn("cluster_has", cluster_has)
     broker_id = F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")
-    cordoned = F.when((F.col("name") == _CORDONED) & (F.col("value") != ""), F.split("value", r"\s*,\s*"))
+    cordoned = F.when((F.col("name") == CORDON) & (F.col("value") != ""), F.split("value", r"\s*,\s*"))
     return (
         given.where("entity_type = 'brokers'")
         .groupBy(*CLUSTER_RUN, broker_id)
