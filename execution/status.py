@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from execution.cordons import describe_cordons
 from execution.held import wave_ends
 from execution.in_charge import is_alive, on_other_host
 from execution.journal import Ledger, wave_id
@@ -76,6 +77,8 @@ class Status:
         not say.
     left_seconds : float or None
         Time that the slowest target still needs; None if nothing is copied, or if nobody knows how much is left.
+    cordoned : list of str
+        A line for each broker that a plan has cordoned.
     """
 
     cluster_id: str
@@ -99,6 +102,7 @@ class Status:
     throttles_bytes_per_s: Mapping[int, int]
     plan_waves: list[_PlanWave]
     left_seconds: float | None
+    cordoned: list[str]
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -129,6 +133,7 @@ class Status:
         yield self.throttles
         for line in self.foreign:
             yield f"not of this wave: {line}"
+        yield from self.cordoned
         for number, state, _, least, most in self.plan_waves:
             predicted = "" if least is None or most is None else f", {human_predicted(least, most)}"
             yield f"wave {number}: {state}{predicted}"
@@ -181,6 +186,7 @@ def status(step: Execution) -> Status:
         throttles_bytes_per_s=_limits(step, now),
         plan_waves=_plan_waves(step),
         left_seconds=None if unknown_copies else left_seconds(copies, waiting, rates),
+        cordoned=describe_cordons(step.plan.cluster_id, step.ledger.cordons),
     )
 
 
@@ -258,6 +264,7 @@ def of_journal(warehouse: Warehouse, cluster_id: str, ledger: Ledger) -> dict[st
     return {
         **{"cluster_id": cluster_id, "run_id": run_id, "waves": len(waves), "done": done},
         **{"next": left[0] if left else None, "holder": holder, "rollback": begun},
+        "cordoned": describe_cordons(cluster_id, ledger.cordons),
     }
 
 
@@ -265,4 +272,8 @@ def journal_lines(known: Mapping[str, Any]) -> list[str]:
     """The same for people."""
     coming = f", next is {known['next']}" if known["next"] else ""
     done = f"run {known['run_id']}: {len(known['done'])} of {plural(known['waves'], 'wave')} done{coming}"
-    return [f"cluster {known['cluster_id']}: {done}", *filter(None, (known["holder"], known["rollback"]))]
+    return [
+        f"cluster {known['cluster_id']}: {done}",
+        *filter(None, (known["holder"], known["rollback"])),
+        *known["cordoned"],
+    ]

@@ -28,6 +28,7 @@ class NoteCode(StrEnum):
 
     UNDER_REPLICATED = "under_replicated"
     DEAD = "dead"
+    CORDON_LEFT = "cordon_left"
     IN_FLIGHT = "in_flight"
     THROTTLES_FOUND = "throttles_found"
     NO_DISK_CAPACITY = "no_disk_capacity"

@@ -25,6 +25,7 @@ MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")
 # A topic config of Confluent: which brokers may hold its replicas.
 PLACEMENT_RULE = "confluent.placement.constraints"
 WHOLE_PLAN = 0  # wave number that means the whole plan
+CORDON_LEFT = "cordon_left"  # finding about the input: an earlier plan's cordon of a broker that no plan empties now
 # Why a replica moves, most urgent first: data at risk, then requests, then balance. A partition counts by its most
 # urgent replica. Limited plans and waves both use this order.
 URGENCY = ("dead", "rack", "drain", "pin", "replication", "balance")

@@ -37,7 +37,7 @@ EXECUTIONS = Table(
             "event",
             "string",
             "held, throttled, starting, executed, copied, cancelling, cancelled, removing, released; electing, "
-            "elected; fixing, fixed; wanted; rollback; of a process: running, ended",
+            "elected; fixing, fixed; wanted; rollback; cordoning, cordoned, uncordoned; of a process: running, ended",
         ),
         column("holder", "string", "user, machine and process"),
         column("happened_at", "timestamp", "time of the event (UTC)"),

@@ -196,6 +196,11 @@ class ClusterPlan:
         return tuple(sorted(b.broker_id for b in self.brokers if b.state in NOT_LIVE))
 
     @cached_property
+    def drained(self) -> list[int]:
+        """Brokers that it empties because the policy says so, ascending; dead ones too."""
+        return sorted(b.broker_id for b in self.brokers if b.must_empty and b.broker_id in self.requested.drain)
+
+    @cached_property
     def replicas_on_leaving(self) -> dict[int, int]:
         """Replicas after the plan by live broker to empty, ascending by id."""
         after = {row.broker_id: row.replicas for row in self.balance if row.placement == "after"}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.approval_setting import NoteCode
-from optimizer.domain import Cause, FindingCode
+from optimizer.domain import CORDON_LEFT, Cause, FindingCode
 from optimizer.emit.broker_lines import BrokerLine, broker_lines, fullest_while_copying
 from optimizer.emit.calendar import night_count, nights_in_words
 from optimizer.emit.cards import Card, cards
@@ -236,6 +236,8 @@ def _to_do(plan: ClusterPlan) -> Iterator[Note]:
             row.subject,
             f"{agree(int(row.amount or 0), 'is', 'are')} {row.detail}. {wait}",
         )
+    for left in (row for row in plan.input_findings if row.rule == CORDON_LEFT):
+        yield Note(NoteCode.CORDON_LEFT, DO_FIRST, f"{left.subject.capitalize()}:", f"{left.detail}. {left.remedy}.")
     if not plan.has_changes:
         return
     dead = [row for row in plan.moves if row.reason == "dead" and row.size_bytes]

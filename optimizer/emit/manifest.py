@@ -50,8 +50,8 @@ def manifest(plan: ClusterPlan, documents: Sequence[Document]) -> Document:
         "wave_seconds": {str(row.wave): row.estimated_seconds for row in plan.waves},
         "sha256": dict(_digests(plan.folder, documents)),
     }
-    if drained := sorted(b.broker_id for b in plan.brokers if b.must_empty and b.broker_id in plan.requested.drain):
-        content["drain_brokers"] = drained
+    if plan.drained:
+        content["drain_brokers"] = plan.drained
     if plan.dir_moves:
         content["dir_move_waves"] = sorted({row.wave for row in plan.dir_moves})
     if plan.directories:

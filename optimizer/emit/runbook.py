@@ -145,6 +145,7 @@ def runbook(plan: ClusterPlan, decision: Decision) -> str:
         any_rollback=len(without) < len(between),
         not_reversible=partitions[:_NAMED],
         not_reversible_more=max(len(partitions) - _NAMED, 0),
+        cordoned=[broker for broker in plan.drained if broker not in plan.down_brokers],
         emptied=[broker for broker, replicas in plan.replicas_on_leaving.items() if not replicas],
         not_emptied={broker: replicas for broker, replicas in plan.replicas_on_leaving.items() if replicas},
         excused=[r for r in plan.findings if r.code == FindingCode.UNDER_REPLICATED and r.when == "before"],

@@ -1,15 +1,18 @@
-"""Clusters that go on below ``start_at``, because their newest plan leaves a part of itself to the next nights."""
+"""What earlier plans left: clusters that go on below ``start_at``, and brokers that nobody empties any more."""
 
 import json
 from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
 
 from pyspark.sql import functions as F
 
 from optimizer.configuration import only_of
 from optimizer.domain import FindingCode
-from optimizer.stages.stage import Run
+from optimizer.stages.stage import CordonLeft, Run
 from optimizer.store import Store
 from schemas.verdicts import PLANNED, WITH_PLAN
+from stored.cordons import CORDONED, CORDONING, UNCORDONED, last_cordons
 
 _TABLES = ("verdicts", "sources", "findings", "waves", "runs")
 
@@ -30,6 +33,21 @@ def going_on(store: Store, run: Run) -> frozenset[str]:
     key = ("cluster_id", "run_id")
     cut = limited.select(*key).union(several.select(*key)).distinct().collect()
     return frozenset(row.cluster_id for row in cut if newest.get(row.cluster_id) == row.run_id)
+
+
+def cordons_left(store: Store, run: Run) -> tuple[CordonLeft, ...]:
+    """Brokers that an earlier plan cordoned to empty them, and that the policy does not empty now."""
+    if not store.exists("executions"):
+        return ()
+    is_about_cordons = F.col("event").isin(CORDONING, CORDONED, UNCORDONED)
+    rows = store.all_rows("executions").where(is_about_cordons).orderBy("cluster_id", "number").collect()
+    drained = {cluster_id: policy.drain_brokers for cluster_id, policy in run.settings.cluster_policies().items()}
+    return tuple(
+        CordonLeft(cluster_id, cordon)
+        for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id"))
+        for _, cordon in sorted(last_cordons(row.asDict() for row in of_cluster).items())
+        if cordon.is_in_force and cordon.broker not in drained.get(cluster_id, (cordon.broker,))
+    )
 
 
 def _newest_runs(store: Store, run: Run) -> Mapping[str, str]:

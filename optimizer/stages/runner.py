@@ -17,7 +17,7 @@ from optimizer.run_page import published_decisions, write_run_page
 from optimizer.stages.baseline import baseline
 from optimizer.stages.emit import emit
 from optimizer.stages.ingest import ingest
-from optimizer.stages.last_plans import going_on
+from optimizer.stages.last_plans import cordons_left, going_on
 from optimizer.stages.lineage import check_lineage
 from optimizer.stages.plan import plan
 from optimizer.stages.snapshot import snapshot
@@ -197,7 +197,7 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
         check_inputs(stages[0], run, store)
         store.check(_external_inputs(stages), run.run_id, code_version=run.code_version)
         store.ensure_existing()
-        run = replace(run, started=going_on(store, run))
+        run = replace(run, started=going_on(store, run), cordons_left=cordons_left(store, run))
         attempt = begin(store, run, first_stage=stages[0].name)
         _report_all_stopped(attempt, meter)
         with _run_page_written(attempt, run, meter):

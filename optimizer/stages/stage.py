@@ -1,15 +1,17 @@
 """The type of a stage: functions from DataFrames to DataFrames; ``declared`` has its inputs, outputs and settings."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
 from optimizer.declared import Declared, can_read
 from optimizer.errors import BallastError
 from optimizer.settings import Settings
+from stored.cordons import Cordon
 
 Frames = Mapping[str, DataFrame]
 # Clusters that a stage stops, each with the reason.
@@ -30,6 +32,13 @@ def declared_part(settings: Settings, declared: Collection[str]) -> Settings:
     return part
 
 
+class CordonLeft(NamedTuple):
+    """A cordon in force, and its cluster."""
+
+    cluster_id: str
+    cordon: Cordon
+
+
 @dataclass(frozen=True)
 class Run:
     """The arguments of a stage in addition to its input tables.
@@ -38,6 +47,8 @@ class Run:
     ----------
     started : collection of str
         Clusters that go on, whatever ``start_at`` says.
+    cordons_left : sequence of CordonLeft
+        Brokers that an earlier plan cordoned, and that the policy does not empty now.
     """
 
     spark: SparkSession
@@ -45,6 +56,7 @@ class Run:
     settings: Settings
     code_version: str
     started: Collection[str] = ()
+    cordons_left: Sequence[CordonLeft] = ()
 
     def for_stage(self, stage: Declared) -> "Run":
         """The run with only the settings that a stage declares."""

@@ -14,7 +14,7 @@ from optimizer.emit.decision import AMBER, DO_FIRST, GREY, decision_of
 from optimizer.emit.decision_text import decision_json, paragraph
 from optimizer.emit.documents import documents
 from optimizer.emit.requested import Requested
-from optimizer.emit.rows import SourceRow
+from optimizer.emit.rows import InputFindingRow, SourceRow
 from optimizer.units import short_times
 from tests.emit.test_findings import finding, planned
 from tests.emit.test_pages import synthetic
@@ -150,6 +150,18 @@ def test_rules_read_every_note() -> None:
     expected = ["under_replicated", "below_floor", "no_capture_time", "wave_too_long", "window_too_short", "no_rates"]
     assert [code for code in decision["note_codes"] if code in expected] == expected
     assert json.loads(files["c/manifest.json"].content)["decision_sha256"] == files["c/decision.json"].sha256
+
+
+def test_a_cordon_that_was_left_behind_comes_first() -> None:
+    """Also if the plan changes nothing: the broker gets no replica in any plan."""
+    row = InputFindingRow("cordon_left", "noted", "broker 3", "run r cordoned it", "./ballast uncordon 3", 1)
+    for plan in (full(), full(**IDLE)):
+        (note, *_) = decision_of(replace(plan, input_findings=[row])).notes
+        assert (note.kind, note.subject, note.text) == (
+            "Do first",
+            "Broker 3:",
+            "run r cordoned it. ./ballast uncordon 3.",
+        )
 
 
 def test_rules_read_the_fullest_disk_and_the_calendar() -> None:

@@ -34,12 +34,13 @@ STATUS = Status(
     throttles_bytes_per_s={3: 2 * MB, 4: MB},
     plan_waves=[(1, "runs", 120.0, 110.0, 720.0), (2, "waits", None, None, None)],
     left_seconds=60.0,
+    cordoned=["broker 4 is cordoned by run r since 2026-11-27 21:00 UTC: ./ballast uncordon 4 --cluster c ends it"],
 )
 # Other programs read them: do not rename them.
 KEYS = [
     *("cluster_id", "run_id", "wave", "waves", "since", "executed_by", "partitions", "copied_bytes", "left_bytes"),
     *("unknown_copies", "rate_bytes_per_s", "rates_bytes_per_s", "slowest", "state", "throttles", "foreign"),
-    *("held_back", "wanted", "throttles_bytes_per_s", "plan_waves", "left_seconds"),
+    *("held_back", "wanted", "throttles_bytes_per_s", "plan_waves", "left_seconds", "cordoned"),
 ]
 
 
@@ -59,6 +60,7 @@ def test_the_text() -> None:
         "held back: broker 4 is not alive any more",
         "throttles set: 5 of 5",
         "not of this wave: brokers 9 leader.replication.throttled.rate=7",
+        *STATUS.cordoned,
         "wave 1: runs, 110 s to 12 min predicted",
         "wave 2: waits",
     ]
@@ -67,7 +69,7 @@ def test_the_text() -> None:
 def test_the_text_without_copies() -> None:
     """No rate, and no share of nothing."""
     empty = replace(STATUS, copied_bytes=0, left_bytes=0, rate_bytes_per_s=0.0, rates_bytes_per_s={}, slowest=[])
-    usual = replace(empty, wanted=Wanted(), executed_by=None, foreign=[], held_back="", plan_waves=[])
+    usual = replace(empty, wanted=Wanted(), executed_by=None, foreign=[], held_back="", plan_waves=[], cordoned=[])
     assert list(usual.lines())[1:] == [
         "executed by: no process (./ballast run --run-id r --cluster c goes on)",
         "wave 1: 2 partitions, 2 in flight",

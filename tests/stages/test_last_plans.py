@@ -1,5 +1,6 @@
-"""Which clusters go on: those whose newest plan leaves a part of itself to the next nights."""
+"""What earlier plans leave: a part of themselves to the next nights, and cordons of brokers that nobody empties."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 from benchmarks.rows import row
 from optimizer.domain import FindingCode
 from optimizer.settings import ClusterInput, Policy, Settings
-from optimizer.stages.last_plans import going_on
+from optimizer.stages.last_plans import cordons_left, going_on
 from optimizer.stages.stage import Run
 from optimizer.store import Store
 
@@ -85,3 +86,27 @@ def test_a_cluster_goes_on_while_its_newest_plan_was_cut(spark: SparkSession, tm
     store_plans(store)
     assert going_on(store, run) == GO_ON
     assert going_on(store, replace(run, settings=replace(run.settings, policy=Policy()))) == frozenset()
+
+
+def test_a_cordon_is_left_when_no_plan_empties_its_broker(spark: SparkSession, tmp_path: Path) -> None:
+    """Of its cluster, and by the newest event; a policy that still empties the broker leaves nothing behind."""
+    events: list[tuple[str, str, dict[str, Any]]] = [
+        ("a", "cordoning", {"before": {"3": None, "4": "", "5": None, "6": None}, "kafka_cluster_id": None}),
+        ("a", "cordoned", {"brokers": [3, 4, 5]}),
+        ("a", "uncordoned", {"brokers": [5], "by": "ann"}),
+        ("a", "running", {"host": "h"}),
+        ("gone", "cordoning", {"before": {"3": None}, "kafka_cluster_id": None}),
+    ]
+    clusters = (ClusterInput(id="a", input="/unused", drain_brokers=(4,)), ClusterInput(id="b", input="/unused"))
+    run = Run(spark, "r9", Settings(clusters=clusters), "test")
+    store = Store(str(tmp_path), spark)
+    assert cordons_left(store, run) == ()
+    at = datetime(2026, 11, 30, tzinfo=UTC)
+    fixed = {"run_id": "first", "wave": 1, "holder": "ann", "happened_at": at, "changes": None}
+    rows = [
+        {**fixed, "cluster_id": cluster, "number": number, "event": event, "result": json.dumps(result)}
+        for number, (cluster, event, result) in enumerate(events, 1)
+    ]
+    store.put("executions", rows, replacing=None)
+    left = [(cluster, cordon.broker, cordon.run_id, cordon.before) for cluster, cordon in cordons_left(store, run)]
+    assert left == [("a", 3, "first", None), ("a", 6, "first", None)]

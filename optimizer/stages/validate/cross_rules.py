@@ -290,7 +290,8 @@ BROKERS = (
             "concat('broker ', broker_id, ' has cordoned directories: ', array_join(cordoned, ', '), "
             "CASE WHEN is_cordoned THEN '; it receives no replica' ELSE '; its other directories receive replicas' END)"
         ),
-        remedy="delete the broker's config cordoned.log.dirs when it may receive replicas again",
+        remedy="when it may receive replicas again: ./ballast uncordon if a plan cordoned it, else delete its config "
+        "cordoned.log.dirs",
         standing=Standing.NOTED,
     ),
 )

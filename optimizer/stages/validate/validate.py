@@ -1,7 +1,7 @@
 """Stage 2, validate: bronze tables -> silver tables, consumer tables, quarantine, quality_results, input_findings,
 sources."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.domain import CORDON_LEFT
 from optimizer.errors import QualityGateFailed
 from optimizer.folders import quality_page, write_page
 from optimizer.settings import Settings
@@ -108,8 +109,23 @@ def build(inputs: Frames, run: Run) -> Frames:
         "quarantine": quarantine,
         "sources": sources_read(inputs),
         "quality_results": _driver_rows(results, QUALITY_RESULTS, run),
-        "input_findings": _driver_rows(chain(findings, of_throttles), INPUT_FINDINGS, run),
+        "input_findings": _driver_rows(chain(findings, of_throttles, _of_cordons(run)), INPUT_FINDINGS, run),
     }
+
+
+def _of_cordons(run: Run) -> Iterator[dict[str, Any]]:
+    """Rows of ``input_findings`` without run id, about brokers that an earlier plan has left closed."""
+    for cluster_id, cordon in run.cordons_left:
+        yield {
+            "cluster_id": cluster_id,
+            "rule": CORDON_LEFT,
+            "standing": "noted",
+            "subject": f"broker {cordon.broker}",
+            "detail": f"run {cordon.run_id} cordoned it to empty it, and the policy does not empty it now",
+            "remedy": f"./ballast uncordon {cordon.broker} --cluster {cluster_id}, then plan again: until then it gets "
+            "no replica",
+            "rows": 1,
+        }
 
 
 def _driver_rows(rows: Iterable[Mapping[str, Any]], table: Table, run: Run) -> DataFrame:
