@@ -35,7 +35,14 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import TopicPartition as Partition
     from kafka.admin import ConfigResource
-    from kafka.errors import KafkaConnectionError, KafkaTimeoutError, NotControllerError, RequestTimedOutError, for_code
+    from kafka.errors import (
+        IncompatibleBrokerVersion,
+        KafkaConnectionError,
+        KafkaTimeoutError,
+        NotControllerError,
+        RequestTimedOutError,
+        for_code,
+    )
 
 MOST_RECORDS = 10_000  # of a request: the controller refuses more ("excessively large batch")
 _PREFERRED = 0  # kind of an election
@@ -161,7 +168,14 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
 
     def metadata_level(self) -> int:
         """See ``Admin``."""
-        found = self._patiently(lambda client: client.describe_features())
+
+        def ask(client: Any) -> Any:
+            try:
+                return client.describe_features()
+            except IncompatibleBrokerVersion:  # before Kafka 2.4
+                return {}
+
+        found = self._patiently(ask)
         return int(found.get("metadata.version", {}).get("finalized", (0, 0))[1])
 
     def lacks_brokers(self, count: int) -> bool:

@@ -6,7 +6,7 @@ before its first copy, because Kafka puts all that a cordoned broker gets into i
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from execution.admin import Admin
@@ -175,7 +175,7 @@ class Cordons:
             return replace(now, throttles=_present(values), silent=now.silent | silent)
 
         left = remove_throttles(self.admin, entries, read)
-        stay = {int(line.split()[1]) for line in (*left.refused, *(() if accept_owed else left.owed))}
+        stay = brokers_of_lines([*left.refused, *(() if accept_owed else left.owed)])
         if ended := sorted({*brokers} - stay):
             content = {"brokers": ended, "left": [*left.foreign, *left.owed], "by": by}
             self.journal.note(self.plan, UNCORDONED, content)
@@ -218,6 +218,11 @@ def describe_cordons(cluster_id: str, cordons: Mapping[int, Cordon]) -> list[str
         for broker, cordon in sorted(cordons.items())
         if cordon.is_in_force
     ]
+
+
+def brokers_of_lines(lines: Iterable[str]) -> set[int]:
+    """The brokers that lines of a ``Left`` begin with."""
+    return {int(line.split()[1]) for line in lines}
 
 
 def _before(last: Cordon | None, value: str | None) -> str | None:

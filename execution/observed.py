@@ -206,7 +206,7 @@ def observed(records: Iterable[Record], *, silent: frozenset[int]) -> Observed:
     return Observed(
         kafka_cluster_id=ids[0] if ids else None,
         alive=frozenset(row["broker_id"] for row in alive),
-        racks={row["broker_id"]: row["rack"] for row in alive},
+        racks={row["broker_id"]: row.get("rack") for row in alive},
         cordoned={
             int(row["entity_name"]): row["value"]
             for row in rows_by_kind.get("config", [])

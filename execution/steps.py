@@ -12,7 +12,7 @@ from execution import journal as events
 from execution import preflight
 from execution.actions import READS, REMOVED
 from execution.admin import Admin
-from execution.cordons import Cordons
+from execution.cordons import Cordons, brokers_of_lines
 from execution.directories import Misplaced, announce, misplaced, report_misplaced
 from execution.health import Baseline, Sign, baseline_of, full_directories
 from execution.held import changes_of, entries_to_end, measured, stored_baseline, with_own_rates
@@ -224,14 +224,17 @@ class Execution:
             return
         with self.locked():
             left = self.cordons.remove(brokers, self.observe, accept_owed=accept_owed, by=by)
-        for line in (*left.foreign, *(f"owed: {line}" for line in left.owed)):
+        for line in left.foreign:
             self.say(f"left: {line}")
-        at_controller = [delete_command(broker, self.admin.controllers()) for broker in brokers] if left.owed else []
-        if left.refused or (left.owed and not accept_owed):
-            lines = bullets([*left.refused, *left.owed])
-            remedy = f"; at the controllers, with Kafka's tool: {first_of(at_controller, 1)}" if at_controller else ""
-            message = f"some cordons are not removed: run the command again when the brokers are back{remedy}"
-            raise (BallastError if left.refused else Owed)(f"{message}, then with --accept-owed{lines}")
+        if left.refused:
+            raise BallastError(f"some cordons are not removed, run the command again:{bullets(left.refused)}")
+        if left.owed and not accept_owed:
+            controllers = self.admin.controllers()
+            owed = sorted(brokers_of_lines(left.owed))
+            keep = agree(len(owed), "does not answer and keeps its cordon", "do not answer and keep their cordons")
+            commands = bullets(delete_command(broker, controllers) for broker in owed)
+            back = "run the command again later. Of a broker that never comes back delete the config at the controllers"
+            raise Owed(f"{preflight.broker_names(owed)} {keep}: {back}, then give --accept-owed:{commands}")
         self.say(f"{preflight.broker_names(brokers)} may get replicas again")
 
     def execute(self, *, is_watched: bool = False) -> None:

@@ -14,6 +14,7 @@ from execution.journal import Journal
 from execution.observed import Throttle
 from execution.planned import Plan
 from execution.preflight import problems
+from execution.run import say_changes
 from execution.steps import Execution, Owed
 from execution.wave import NO_WAVE, Wave, rollback_of
 from optimizer.kafka.cordon import CORDON
@@ -293,3 +294,17 @@ def test_a_target_that_somebody_has_cordoned_stops_the_wave(start: Start) -> Non
     assert line.startswith("broker 2 is cordoned, so nothing is copied there; plan again")
     drain.kafka.throttles = {KEY: "*"}
     assert not problems(drain.wave, drain.kafka.observe(), earlier=(), strict=False, own=())
+
+
+def test_a_dry_run_names_what_would_be_set(start: Start) -> None:
+    """Also why it would be refused, and that Kafka is too old."""
+    drain = start()
+    say_changes(drain.process(), drain.kafka.observe(), [], is_first=True)
+    assert f"would set brokers {DRAINED} cordoned.log.dirs=*" in drain.lines
+    drain.kafka.level = 29
+    say_changes(drain.process(), drain.kafka.observe(), [], is_first=True)
+    assert any(line.startswith("not cordoned: Kafka too old") for line in drain.lines)
+    drain.kafka.racks[DRAINED], drain.kafka.level = "d", 30
+    say_changes(drain.process(), drain.kafka.observe(), [], is_first=True)
+    assert any(line.startswith("problem: with broker 4 cordoned, rack d has no broker") for line in drain.lines)
+    assert (drain.value, drain.events()) == (None, [])

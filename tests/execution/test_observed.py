@@ -36,12 +36,13 @@ def test_throttles_are_read_from_alive_brokers(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_cluster_is_read_from_its_records() -> None:
-    """Fenced brokers are not alive; static throttles do not count; targets of moves lack the removed replicas."""
+    """Fenced brokers are not alive; static throttles do not count, static cordons do; targets lack removed replicas."""
     config = {"entity_type": "brokers", "entity_name": "1", "value": "7"}
+    cordon = {"entity_type": "brokers", "name": "cordoned.log.dirs", "is_static": False}
     partition = {"topic": "t", "partition": 0}
     now = observed(
         [
-            broker(1, fenced=False),
+            Record("broker", 0, {"broker_id": 1, "fenced": False, "rack": "a"}),
             broker(2, fenced=True),
             broker(3, fenced=None),
             Record("topic", 0, {"topic": "t", "topic_id": "id", "configs": "a=1,min.insync.replicas=2"}),
@@ -50,6 +51,8 @@ def test_a_cluster_is_read_from_its_records() -> None:
             Record("config", 0, {**config, "name": "leader.replication.throttled.rate", "is_static": False}),
             Record("config", 0, {**config, "name": "follower.replication.throttled.rate", "is_static": True}),
             Record("config", 0, {**config, "name": "retention.ms", "is_static": False}),
+            Record("config", 0, {**config, "name": "cordoned.log.dirs", "value": "*", "is_static": True}),
+            Record("config", 0, {**cordon, "entity_name": "3", "value": ""}),
         ],
         silent=frozenset({4}),
     )
@@ -64,6 +67,8 @@ def test_a_cluster_is_read_from_its_records() -> None:
         throttles={("brokers", "1", "leader.replication.throttled.rate"): "7"},
         min_isr={"t": 2},
         adding={("t", 0): frozenset({2})},
+        cordoned={1: "*"},
+        racks={1: "a", 3: None},
     )
 
 

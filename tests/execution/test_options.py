@@ -11,8 +11,8 @@ from setup.ballast_options import COMMANDS, parser
 
 PLAN = ("--run-id", "r", "--cluster", "c")
 NAMES = (
-    "show, approve, revoke, run, rollback, status, rate, pause, resume, stop, cancel, verify, wave, report, tidy, "
-    "ask, judge, compare, tour"
+    "show, approve, revoke, run, rollback, status, rate, pause, resume, stop, cancel, uncordon, verify, wave, report, "
+    "tidy, ask, judge, compare, tour"
 )
 
 
@@ -88,6 +88,7 @@ WAVE = {
     **{"step": "off", "wave": 1, "manifest": "", "bootstrap_server": None, "client_config": None, "kafka_bin": ""},
     **{"max_plan_age_hours": None, "once": False, "every": 10.0, "on_failure": "keep", "accept_owed": False},
     **{"strict": False, "accept_under_replicated": False, "any_dir": False, "new_cluster_id": False},
+    "cordon_anyway": False,
 }
 RUN = {
     **{
@@ -101,12 +102,14 @@ RUN = {
         "any_dir": False,
         "new_cluster_id": False,
     },
-    **{"forward": False},
+    **{"forward": False, "cordon_anyway": False},
     **{"until": None, "minutes": None, "stall_minutes": 15.0, "dry_run": False, "take_over": False, "fix_dirs": False},
     "max_plan_age_hours": None,
 }
 BACK = {
-    name: value for name, value in RUN.items() if name not in ("waves", "until", "max_plan_age_hours", "forward")
+    name: value
+    for name, value in RUN.items()
+    if name not in ("waves", "until", "max_plan_age_hours", "forward", "cordon_anyway")
 } | {
     "by": "",
     "accept_owed": False,
