@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from execution.admin import KafkaAdmin
+from optimizer.kafka.cordon import LEAST_METADATA_LEVEL
 from optimizer.kafka.throttle import LEADER_RATE
 from setup.jars import KAFKA, is_ready
+from sources.kafka_admin import properties_of
+from sources.kafka_options import client_options
 from tests.kafka import topics
 from tests.kafka.lab import REASSIGN, Four, Lab, MakeLab, labs, until
 from tests.kafka.test_directories import stored
@@ -141,6 +145,10 @@ def test_each_missing_right_is_named(secure: Four, make_lab: MakeLab) -> None:
     grant(secure.cluster, CLUSTER_RIGHTS, TOPIC_RIGHTS)
     ended = lab.run()
     assert (ended.code, ended.err, lab.lists()) == (0, "", [(1, 3)]), ended.out
+    options = client_options(properties_of(lab.properties)) | {"bootstrap_servers": secure.cluster.sasl_bootstrap}
+    with KafkaAdmin(options) as admin:  # without CREATE nobody can ask whether a topic of nine replicas is refused
+        assert (admin.lacks_brokers(9), admin.metadata_level() >= LEAST_METADATA_LEVEL) == (False, True)
+        assert admin.controllers().startswith("127.0.0.1:")
 
 
 def test_a_wrong_password_is_said_at_once(secure: Four, make_lab: MakeLab) -> None:
