@@ -125,10 +125,10 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     words, answers, ranking = _answers(options, facts, stored)
     shown = answers[: SHOWN if ranking else len(answers)]
     document = document_of(facts, stored, shown, words, [*_about_alternatives(options)], ranking)
-    yield from _written(options, document, lambda: as_json(facts, stored, answers, " ".join(words)))
+    yield from written(options, document, lambda: as_json(facts, stored, answers, " ".join(words)))
 
 
-def _written(options: argparse.Namespace, document: Document, to_json: Callable[[], str]) -> Iterator[str]:
+def written(options: argparse.Namespace, document: Document, to_json: Callable[[], str]) -> Iterator[str]:
     """The lines of an answer; writes its page if one was asked for."""
     if options.html:
         write_page(options.html, document)
@@ -147,7 +147,7 @@ def _restart_lines(options: argparse.Namespace, facts: RunFacts, warehouse: Ware
         throttles=StoredRun(warehouse, facts.run_id, facts.cluster_id).rows("throttles_found"),
         anyway=options.anyway,
     )
-    yield from _written(options, found.document(), found.as_json)
+    yield from written(options, found.document(), found.as_json)
 
 
 def _quorum(path: Path) -> Quorum:

@@ -24,6 +24,10 @@ def run(options: argparse.Namespace, settings: Settings) -> None:
         from asking.ask import ask
 
         print_lines(ask(options, warehouse))
+    elif options.command == "place":
+        from asking.place import place_lines
+
+        print_lines(place_lines(options, warehouse))
     elif options.command == "judge":
         from asking.judge.judge import judge
 

@@ -12,6 +12,7 @@ from optimizer.units import BYTE_UNITS
 
 COMMANDS = {
     "ask": "answer what-if questions about the plan of one cluster; changes nothing",
+    "place": "place the partitions of a new topic, or more partitions of an old one",
     "judge": "measure another tool's plan, and compare it with Ballast's",
     "compare": "show what changed between two runs: cluster, requests, plan",
 }
@@ -20,6 +21,7 @@ COMMANDS = {
 def add_commands(commands: Any) -> None:
     """Add the commands."""
     _add_ask(commands)
+    _add_place(commands)
     _add_judge(commands)
     _add_compare(commands)
 
@@ -184,6 +186,39 @@ def _factor(text: str) -> float:
     if not 0 < factor <= _MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a factor: write a number up to {_MOST:g}, such as 1.5")
     return factor
+
+
+def _add_place(commands: Any) -> None:
+    text = (
+        "Place the partitions of a new topic, or more partitions of an old one, as the next plan would leave them: racks, "
+        "pins, disks and bands are kept. It changes nothing."
+    )
+    place = add_command(commands, "place", COMMANDS["place"], text)
+    _run_and_cluster(place)
+    place.add_argument("--topic", metavar="NAME", help="the topic")
+    place.add_argument("--partitions", type=_count, metavar="N", help="a new topic with so many partitions")
+    place.add_argument("--add", type=_count, metavar="N", help="so many more partitions of a topic that exists")
+    place.add_argument("--factor", type=_count, metavar="N", help="replicas of each (default: as the topic has)")
+    text = "expect the mean size and rates of this topic's partitions (default: of the topic itself)"
+    place.add_argument("--like", metavar="TOPIC", help=text)
+    for name, what in (("size", "bytes"), ("in", "bytes in a second"), ("out", "bytes out a second")):
+        option, target = f"--{name}" if name == "size" else f"--{name}-rate", f"{name}_bytes"
+        target = target if name == "size" else f"{target}_per_s"
+        place.add_argument(option, dest=target, type=_bytes, metavar="BYTES", help=f"expected {what} of a partition")
+    text = "several topics: CSV with topic and some of partitions, add, factor, like, size_bytes and the two rates"
+    place.add_argument("--file", metavar="FILE", help=text)
+    text = "how often each of Kafka's algorithms is tried (default: 20)"
+    place.add_argument("--seeds", type=_count, default=20, metavar="N", help=text)
+    place.add_argument("--to", metavar="FILE", help="write the document for ./ballast create to this file")
+    place.add_argument("--json", action="store_true", help="print one line of JSON")
+    place.add_argument("--html", metavar="FILE", help="also write a page to this file")
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)([kMGTP]B|)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes: write 5GB")
+    return int(float(match[1]) * {"": 1, **dict(BYTE_UNITS)}[match[2]])
 
 
 def _run_and_cluster(command: Parser) -> None:

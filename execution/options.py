@@ -74,6 +74,7 @@ HELP = {
     "verify": _Help(_LOOK, _PLAN, (*_CONNECTS, 6)),
     "report": _Help(_LOOK, "--all --to site", _READS),
     "ask": _Help(_DECIDE, "--cluster sample --lose-rack eu-west-1b", _READS),
+    "place": _Help(_DECIDE, "--cluster sample --topic audit --partitions 12 --factor 3 --like orders", _READS),
     "judge": _Help(_DECIDE, "--cluster sample --plan reassignment.json", _READS),
     "approve": _Help(_DECIDE, _PLAN, _READS),
     "revoke": _Help(_DECIDE, _PLAN, _READS),

@@ -1,0 +1,317 @@
+"""Where new partitions go: as the next plan would leave them, and where Kafka itself would put them.
+
+New partitions are planned as if they were on brokers that do not exist and that are emptied, while all other partitions
+stay where the run's plan leaves them. So racks, pins, closed brokers, disks and bands are those of any plan.
+"""
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from asking.ask import asked_facts, written
+from asking.progress import say_plan
+from asking.run_facts import RunFacts, captured
+from asking.sections import Document, Grid, Section
+from asking.wanted_topics import Wanted, wanted_of
+from optimizer.cluster_policy import BROKER_LISTS
+from optimizer.configuration import build, merge
+from optimizer.domain import Cause
+from optimizer.errors import ConfigError
+from optimizer.kafka.admin_utils import assign_replicas
+from optimizer.kafka.broker import Broker
+from optimizer.kafka.default_assignment import DefaultPlacer, default_placer, place_topic, topic_seed
+from optimizer.kafka.versions import ADMIN_UTILS, STRIPED
+from optimizer.planning.arrays import to_brokers
+from optimizer.planning.memory_placement import in_memory
+from optimizer.planning.policy.all_rules import instance_of
+from optimizer.settings import Settings
+from optimizer.solve import driver
+from optimizer.units import agree, human_bytes, plural
+from stored.runs import StoredRun
+from stored.tables import Warehouse
+
+FORMAT = 1  # version of the document
+Lists = Mapping[tuple[str, int], Sequence[int]]  # replicas in order by topic and partition
+_EVEN = 1.0  # the most replicas of a topic on a broker, over the mean
+_ALGORITHMS = {STRIPED: "since 4.1", ADMIN_UTILS: "before"}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The answer.
+
+    Parameters
+    ----------
+    facts : RunFacts
+    wanted : sequence of Wanted
+    lists : mapping
+        Replicas of each new partition.
+    next_bytes : int
+        Bytes of the new partitions that the next plan would copy.
+    kafka_bytes : mapping of str to (int, int)
+        The same after each of Kafka's algorithms: the least and the most over all seeds.
+    seeds : int
+    racks : mapping of broker to rack
+    """
+
+    facts: RunFacts
+    wanted: Sequence[Wanted]
+    lists: Lists
+    next_bytes: int
+    kafka_bytes: Mapping[str, tuple[int, int]]
+    seeds: int
+    racks: Mapping[int, str | None]
+
+    def words(self) -> str:
+        """One sentence."""
+        each = " and ".join(f"{plural(new.count, 'partition')} of {new.topic}" for new in self.wanted)
+        least = min(low for low, _ in self.kafka_bytes.values())
+        most = max(high for _, high in self.kafka_bytes.values())
+        after = human_bytes(most) if least == most else f"{human_bytes(least)} to {human_bytes(most)}"
+        own = f"the next plan would copy {human_bytes(self.next_bytes)} of {agree(len(self.lists), 'it', 'them')}"
+        return f"Place {each} as below: {own}, after Kafka's own placement {after}."
+
+    def document(self) -> Document:
+        """The sentence, the new partitions, what Kafka would do, and the commands."""
+        run = f"{self.facts.cluster_id}: new partitions, after the plan of run {self.facts.run_id}"
+        sized = [
+            [new.topic, f"{new.first + new.count:,}", f"{new.factor}", human_bytes(new.size_bytes)]
+            + [f"{human_bytes(rate)}/s" for rate in (new.in_bytes_per_s, new.out_bytes_per_s)]
+            for new in self.wanted
+        ]
+        header = ["topic", "partitions then", "replicas", "bytes each", "in each", "out each"]
+        kafka = [
+            f"{name} (Kafka {_ALGORITHMS[name]}): {human_bytes(low)} to {human_bytes(high)} to copy"
+            for name, (low, high) in self.kafka_bytes.items()
+        ]
+        parts = [f"{topic}-{number}: {self._in_racks(ids)}" for (topic, number), ids in sorted(self.lists.items())]
+        sections = [
+            Section("Expected", [Grid(header, sized)]),
+            Section("Replicas, the preferred leader first", parts),
+            Section(f"Kafka's own placement, {plural(self.seeds, 'seed')}", kafka),
+            Section("With Kafka's tool", list(self.commands())),
+        ]
+        return Document(self.words(), [f"{run}{captured(self.facts)}"], sections)
+
+    def commands(self) -> Iterator[str]:
+        """A command of ``kafka-topics.sh`` for each topic.
+
+        For an old topic the tool wants the lists of all partitions, and drops those that are there.
+        """
+        for new in self.wanted:
+            own = [self.lists[new.topic, number] for number in range(new.first, new.first + new.count)]
+            lists = ",".join(":".join(map(str, ids)) for ids in (*new.existing, *own))
+            what = f"--alter --topic {new.topic} --partitions {new.first + new.count}" if new.first else ""
+            tool = 'kafka-topics.sh --bootstrap-server "$BOOTSTRAP"'
+            yield f"{tool} {what or f'--create --topic {new.topic}'} --replica-assignment {lists}"
+
+    def content(self) -> str:
+        """The document for ``./ballast create``: which partitions get which replicas."""
+        topics = [
+            {
+                "topic": new.topic,
+                "first": new.first,
+                "replicas": [list(self.lists[new.topic, new.first + number]) for number in range(new.count)],
+            }
+            for new in self.wanted
+        ]
+        key = {"format": FORMAT, "cluster_id": self.facts.cluster_id, "run_id": self.facts.run_id}
+        return json.dumps({**key, "topics": topics}, indent=1) + "\n"
+
+    @property
+    def sha256(self) -> str:
+        """Of the document."""
+        return hashlib.sha256(self.content().encode()).hexdigest()
+
+    def as_json(self) -> str:
+        """One line with all of it."""
+        content = {
+            **json.loads(self.content()),
+            "headline": self.words(),
+            "next_bytes": self.next_bytes,
+            "kafka_bytes": {name: list(ends) for name, ends in self.kafka_bytes.items()},
+            "seeds": self.seeds,
+            "expected": [vars(new) | {"existing": None} for new in self.wanted],
+            "commands": [*self.commands()],
+            "sha256": self.sha256,
+        }
+        return json.dumps(content)
+
+    def _in_racks(self, ids: Iterable[int]) -> str:
+        return ", ".join(f"{b} ({self.racks[b]})" if self.racks.get(b) else f"{b}" for b in ids)
+
+
+def place_lines(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
+    """Lines about new partitions.
+
+    Raises
+    ------
+    BallastError
+        When the run cannot be asked, or the partitions cannot be placed.
+    """
+    facts = asked_facts(options, warehouse)
+    found = place(facts, StoredRun(warehouse, facts.run_id, facts.cluster_id), wanted_of(options, facts), options.seeds)
+    if options.to:
+        Path(options.to).write_text(found.content(), encoding="utf-8")
+    yield from written(options, found.document(), found.as_json)
+
+
+def place(facts: RunFacts, stored: StoredRun, wanted: Sequence[Wanted], seeds: int) -> Placed:
+    """Place new partitions.
+
+    Parameters
+    ----------
+    stored : StoredRun
+        The run of the facts: new partitions are placed beside the lists of its plan.
+
+    Raises
+    ------
+    ConfigError
+        When a topic cannot be placed.
+    """
+    after = _after_the_plan(facts, stored.required_frame("plan", "topic", "partition", "proposed_replicas"))
+    base = _Base(facts, after, wanted)
+    lists = base.placed()
+    is_open = (facts.brokers["state"] == "alive") & (facts.brokers["closed_cause"] != Cause.CORDONED)
+    of_brokers = zip(facts.brokers["broker_id"], facts.brokers["rack"], is_open, strict=True)
+    brokers = [Broker(int(broker), rack) for broker, rack, may in of_brokers if may]  # Kafka knows of no plan
+    ends: dict[str, tuple[int, int]] = {}
+    for algorithm in _ALGORITHMS:
+        placer = default_placer(algorithm, brokers)
+        say_plan(f"{plural(seeds, 'placement')} by Kafka's algorithm {algorithm}")
+        drawn = {_key(each): each for each in (_by_kafka(placer, facts, wanted, seed) for seed in range(seeds))}
+        found = [base.next_bytes(each) for each in drawn.values()]
+        ends[algorithm] = min(found), max(found)
+    racks = {int(b): rack for b, rack in zip(facts.brokers["broker_id"], facts.brokers["rack"], strict=True)}
+    return Placed(facts, wanted, lists, base.next_bytes(lists), ends, seeds, racks)
+
+
+def _key(lists: Lists) -> str:
+    return json.dumps(sorted((*key, *ids) for key, ids in lists.items()))
+
+
+def _by_kafka(placer: DefaultPlacer, facts: RunFacts, wanted: Sequence[Wanted], seed: int) -> Lists:
+    """Kafka's placement of all new partitions with one seed. AdminUtils adds partitions without chance."""
+    lists: dict[tuple[str, int], Sequence[int]] = {}
+    for new in wanted:
+        numbers = range(new.first, new.first + new.count)
+        if new.first and placer.algorithm == ADMIN_UTILS:
+            ids = [broker.broker_id for broker in placer.brokers]
+            head = new.existing[0][0]
+            start = next((at for at, broker in enumerate(ids) if broker >= head), 0)
+            added = assign_replicas(placer.ring, new.count, new.factor, start_index=start, start_partition=new.first)
+            lists |= {(new.topic, number): added[number] for number in numbers}
+        else:
+            own = topic_seed(seed, facts.cluster_id, new.topic)
+            drawn = place_topic(placer, new.topic, dict.fromkeys(range(new.count), new.factor), own)
+            lists |= {(new.topic, new.first + number): ids for number, ids in drawn.items()}
+    return lists
+
+
+def _after_the_plan(facts: RunFacts, plan: pd.DataFrame) -> pd.DataFrame:
+    """The partitions where the run's plan leaves them; all replicas are in sync, and the first one leads."""
+    rows = facts.partitions.merge(plan, on=["topic", "partition"], how="left", validate="1:1")
+    lists = rows["proposed_replicas"].where(rows["proposed_replicas"].notna(), rows["replicas"])
+    return _led(rows.drop(columns="proposed_replicas"), [[int(b) for b in ids] for ids in lists])
+
+
+def _led(rows: pd.DataFrame, lists: Sequence[Sequence[int]]) -> pd.DataFrame:
+    columns = {
+        "replicas": [list(ids) for ids in lists],
+        "isr": [sorted(ids) for ids in lists],
+        "log_dirs": [["any"] * len(ids) for ids in lists],
+        **dict.fromkeys(("elr", "controller_replicas", "adding_replicas"), [None] * len(rows)),
+    }
+    objects = {name: pd.Series(values, rows.index, dtype=object) for name, values in columns.items()}
+    return rows.assign(**objects, leader=pd.Series([ids[0] for ids in lists], rows.index, dtype="Int64"))
+
+
+@dataclass(frozen=True)
+class _Base:
+    """The cluster after the run's plan, and the partitions that are added to it."""
+
+    facts: RunFacts
+    partitions: pd.DataFrame
+    wanted: Sequence[Wanted]
+
+    def placed(self) -> Lists:
+        """The new partitions where a plan puts them that empties the brokers which do not exist."""
+        brokers, most = self.facts.brokers, max(new.factor for new in self.wanted)
+        first = int(brokers["broker_id"].max()) + 1
+        ids = [*range(first, first + most)]
+        keys = [(new, number) for new in self.wanted for number in range(new.first, new.first + new.count)]
+        lists = {(n.topic, number): [ids[(number + at) % most] for at in range(n.factor)] for n, number in keys}
+        nowhere = brokers.iloc[[0] * most].assign(
+            broker_id=ids, state="alive", holds=True, closed_cause=None, closed_reason=None
+        )
+        policy = self.facts.settings.policy
+        spreads = {name: getattr(policy, name) or _EVEN for name in ("topic_spread", "topic_leader_spread")}
+        settings = self._settings(ids, start_at=0.0, **spreads)
+        found = self._solve(lists, pd.concat([brokers, nowhere], ignore_index=True), settings)
+        if left := sorted(key for key, replicas in found.items() if set(replicas) & {*ids}):
+            names = ", ".join(f"{topic}-{number}" for topic, number in left[:3])
+            raise ConfigError(
+                f"no broker has room for {plural(len(left), 'new partition')}, the first: {names}. Free disk space, "
+                "or give fewer partitions, replicas or bytes"
+            )
+        return found
+
+    def next_bytes(self, lists: Lists) -> int:
+        """Bytes that the next plan would copy of the new partitions, if they were here and all others stayed."""
+        found = self._solve(lists, self.facts.brokers, self._settings([]))
+        size = {new.topic: new.size_bytes for new in self.wanted}
+        return sum(size[key[0]] * len({*replicas} - {*lists[key]}) for key, replicas in found.items())
+
+    def _settings(self, drained: Sequence[int], **policy: Any) -> Settings:
+        """The run's settings: what it drains is excluded, because its plan has emptied that; without limits."""
+        content, [requests] = self.facts.content, self.facts.settings.cluster_policies().values()
+        unlimited = {"max_moved_gb": 0.0, "max_moves": 0, "only": ""}
+        of_all = {**dict.fromkeys(BROKER_LISTS, []), **unlimited, "topics": [], "exclude_topics": [], **policy}
+        excluded = sorted({*requests.exclude_brokers, *requests.drain_brokers})
+        lists = {"drain_brokers": [*drained], "exclude_brokers": excluded, "demote_brokers": [*requests.demote_brokers]}
+        merged = merge(content, {"policy": of_all})
+        [table] = merged["clusters"]
+        return build({**merged, "clusters": [{**table, **unlimited, **lists}]})
+
+    def _solve(self, lists: Lists, brokers: pd.DataFrame, settings: Settings) -> Lists:
+        """The lists of the new partitions in the plan that may change nothing else."""
+        holding = {b for ids in (*self.partitions["replicas"], *lists.values()) for b in ids}
+        brokers = brokers.assign(holds=brokers["broker_id"].isin(holding))
+        rows = pd.concat([self.partitions, self._rows(lists)], ignore_index=True)
+        instance, hosts = instance_of(rows, brokers, settings, self.facts.cluster_id)
+        is_new = pd.MultiIndex.from_frame(instance[["topic", "partition"]]).isin([*lists])
+        instance = instance.assign(mobility=instance["mobility"].where(is_new, "fixed"))
+        cluster_id = self.facts.cluster_id
+        placement = in_memory(instance, {cluster_id: to_brokers(hosts)})
+        started = [cluster_id] if self.facts.has_started else []
+        proposal = driver.solve(placement, settings, started=started).tables["proposal"]
+        changed = zip(proposal["topic"], proposal["partition"], proposal["replicas"], strict=True)
+        return {**lists, **{(topic, int(number)): [*map(int, ids)] for topic, number, ids in changed}}
+
+    def _rows(self, lists: Lists) -> pd.DataFrame:
+        """Rows of ``partitions`` for the new ones; what they do not say is as for the topic's own, or the first row."""
+        by_topic = {new.topic: new for new in self.wanted}
+        templates = self.partitions.drop_duplicates("topic").set_index("topic", drop=False)
+        each = [by_topic[topic] for topic, _ in lists]
+        like = [new.like or self.partitions["topic"].iloc[0] for new in each]
+        rows = (
+            templates.loc[like]
+            .reset_index(drop=True)
+            .assign(
+                topic=[topic for topic, _ in lists],
+                partition=[number for _, number in lists],
+                **{
+                    name: [getattr(new, name) for new in each]
+                    for name in ("size_bytes", "in_bytes_per_s", "out_bytes_per_s")
+                },
+                window_in_bytes_per_s=None,
+                window_out_bytes_per_s=None,
+            )
+        )
+        return _led(rows, [*lists.values()])
