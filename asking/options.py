@@ -60,6 +60,8 @@ def add_question(command: argparse.ArgumentParser) -> None:
     cluster.add_argument("--lose-broker", action="extend", type=broker_ids, default=[], metavar="IDS", help=text)
     text = "all brokers of these racks are dead and do not return"
     cluster.add_argument("--lose-rack", action="extend", type=_names, default=[], metavar="RACKS", help=text)
+    text = "the topic has so many partitions, e.g. orders=24; Kafka places the new ones, and each gets an even share"
+    cluster.add_argument("--partitions", action="append", type=_partitions, default=[], metavar="TOPIC=N", help=text)
     for name, what in (("--load", "sizes and rates"), ("--sizes", "sizes"), ("--rates", "rates")):
         cluster.add_argument(name, type=_factor, metavar="FACTOR", help=f"{what} times this factor")
     cluster.add_argument("--topics", metavar="REGEX", help="only of these topics (whole name)")
@@ -114,6 +116,13 @@ def _disk(text: str) -> tuple[int, int]:
     if not match or int(match[1]) > LARGEST_ID or not 0 < size <= _LARGEST_DISK:
         raise argparse.ArgumentTypeError(f"{text!r} is not a broker and the size of its disk: write 17=8TB")
     return int(match[1]), size
+
+
+def _partitions(text: str) -> tuple[str, int]:
+    topic, _, count = text.rpartition("=")
+    if not topic or not re.fullmatch(r"[1-9]\d{0,4}", count):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a topic and its number of partitions: write orders=24")
+    return topic, int(count)
 
 
 def _rack_of(text: str) -> tuple[int, str]:
@@ -190,8 +199,8 @@ def _factor(text: str) -> float:
 
 def _add_place(commands: Any) -> None:
     text = (
-        "Place the partitions of a new topic, or more partitions of an old one, as the next plan would leave them: racks, "
-        "pins, disks and bands are kept. It changes nothing."
+        "Place the partitions of a new topic, or more partitions of an old one, as the next plan would leave them: "
+        "racks, pins, disks and bands are kept. It changes nothing."
     )
     place = add_command(commands, "place", COMMANDS["place"], text)
     _run_and_cluster(place)

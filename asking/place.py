@@ -16,16 +16,14 @@ import pandas as pd
 
 from asking.ask import asked_facts, written
 from asking.progress import say_plan
-from asking.run_facts import RunFacts, captured
+from asking.question import open_brokers
+from asking.run_facts import RunFacts, captured, led
 from asking.sections import Document, Grid, Section
 from asking.wanted_topics import Wanted, wanted_of
 from optimizer.cluster_policy import BROKER_LISTS
 from optimizer.configuration import build, merge
-from optimizer.domain import Cause
 from optimizer.errors import ConfigError
-from optimizer.kafka.admin_utils import assign_replicas
-from optimizer.kafka.broker import Broker
-from optimizer.kafka.default_assignment import DefaultPlacer, default_placer, place_topic, topic_seed
+from optimizer.kafka.default_assignment import DefaultPlacer, default_placer, place_more, topic_seed
 from optimizer.kafka.versions import ADMIN_UTILS, STRIPED
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.memory_placement import in_memory
@@ -58,6 +56,8 @@ class Placed:
         The same after each of Kafka's algorithms: the least and the most over all seeds.
     seeds : int
     racks : mapping of broker to rack
+    kafka_cluster_id : str or None
+        Kafka's own id of the cluster.
     """
 
     facts: RunFacts
@@ -67,6 +67,7 @@ class Placed:
     kafka_bytes: Mapping[str, tuple[int, int]]
     seeds: int
     racks: Mapping[int, str | None]
+    kafka_cluster_id: str | None
 
     def words(self) -> str:
         """One sentence."""
@@ -91,11 +92,13 @@ class Placed:
             for name, (low, high) in self.kafka_bytes.items()
         ]
         parts = [f"{topic}-{number}: {self._in_racks(ids)}" for (topic, number), ids in sorted(self.lists.items())]
+        to_do = f"./ballast create FILE --sha256 {self.sha256[:8]} --cluster {self.facts.cluster_id}"
         sections = [
             Section("Expected", [Grid(header, sized)]),
             Section("Replicas, the preferred leader first", parts),
             Section(f"Kafka's own placement, {plural(self.seeds, 'seed')}", kafka),
-            Section("With Kafka's tool", list(self.commands())),
+            Section("To create them", [f"With --to FILE, then {to_do}; or with Kafka's tool:"]),
+            Section("With Kafka's tool", [Grid(["command"], [[command] for command in self.commands()])]),
         ]
         return Document(self.words(), [f"{run}{captured(self.facts)}"], sections)
 
@@ -122,6 +125,7 @@ class Placed:
             for new in self.wanted
         ]
         key = {"format": FORMAT, "cluster_id": self.facts.cluster_id, "run_id": self.facts.run_id}
+        key |= {"kafka_cluster_id": self.kafka_cluster_id}
         return json.dumps({**key, "topics": topics}, indent=1) + "\n"
 
     @property
@@ -178,9 +182,7 @@ def place(facts: RunFacts, stored: StoredRun, wanted: Sequence[Wanted], seeds: i
     after = _after_the_plan(facts, stored.required_frame("plan", "topic", "partition", "proposed_replicas"))
     base = _Base(facts, after, wanted)
     lists = base.placed()
-    is_open = (facts.brokers["state"] == "alive") & (facts.brokers["closed_cause"] != Cause.CORDONED)
-    of_brokers = zip(facts.brokers["broker_id"], facts.brokers["rack"], is_open, strict=True)
-    brokers = [Broker(int(broker), rack) for broker, rack, may in of_brokers if may]  # Kafka knows of no plan
+    brokers = open_brokers(facts.brokers)
     ends: dict[str, tuple[int, int]] = {}
     for algorithm in _ALGORITHMS:
         placer = default_placer(algorithm, brokers)
@@ -189,7 +191,8 @@ def place(facts: RunFacts, stored: StoredRun, wanted: Sequence[Wanted], seeds: i
         found = [base.next_bytes(each) for each in drawn.values()]
         ends[algorithm] = min(found), max(found)
     racks = {int(b): rack for b, rack in zip(facts.brokers["broker_id"], facts.brokers["rack"], strict=True)}
-    return Placed(facts, wanted, lists, base.next_bytes(lists), ends, seeds, racks)
+    own_id = stored.manifest.get("kafka_cluster_id")
+    return Placed(facts, wanted, lists, base.next_bytes(lists), ends, seeds, racks, own_id)
 
 
 def _key(lists: Lists) -> str:
@@ -197,39 +200,21 @@ def _key(lists: Lists) -> str:
 
 
 def _by_kafka(placer: DefaultPlacer, facts: RunFacts, wanted: Sequence[Wanted], seed: int) -> Lists:
-    """Kafka's placement of all new partitions with one seed. AdminUtils adds partitions without chance."""
-    lists: dict[tuple[str, int], Sequence[int]] = {}
-    for new in wanted:
-        numbers = range(new.first, new.first + new.count)
-        if new.first and placer.algorithm == ADMIN_UTILS:
-            ids = [broker.broker_id for broker in placer.brokers]
-            head = new.existing[0][0]
-            start = next((at for at, broker in enumerate(ids) if broker >= head), 0)
-            added = assign_replicas(placer.ring, new.count, new.factor, start_index=start, start_partition=new.first)
-            lists |= {(new.topic, number): added[number] for number in numbers}
-        else:
-            own = topic_seed(seed, facts.cluster_id, new.topic)
-            drawn = place_topic(placer, new.topic, dict.fromkeys(range(new.count), new.factor), own)
-            lists |= {(new.topic, new.first + number): ids for number, ids in drawn.items()}
-    return lists
+    """Kafka's placement of all new partitions with one seed."""
+    drawn = {
+        new: place_more(
+            placer, new.topic, new.existing, new.count, new.factor, topic_seed(seed, facts.cluster_id, new.topic)
+        )
+        for new in wanted
+    }
+    return {(new.topic, new.first + at): ids for new, lists in drawn.items() for at, ids in enumerate(lists)}
 
 
 def _after_the_plan(facts: RunFacts, plan: pd.DataFrame) -> pd.DataFrame:
     """The partitions where the run's plan leaves them; all replicas are in sync, and the first one leads."""
     rows = facts.partitions.merge(plan, on=["topic", "partition"], how="left", validate="1:1")
     lists = rows["proposed_replicas"].where(rows["proposed_replicas"].notna(), rows["replicas"])
-    return _led(rows.drop(columns="proposed_replicas"), [[int(b) for b in ids] for ids in lists])
-
-
-def _led(rows: pd.DataFrame, lists: Sequence[Sequence[int]]) -> pd.DataFrame:
-    columns = {
-        "replicas": [list(ids) for ids in lists],
-        "isr": [sorted(ids) for ids in lists],
-        "log_dirs": [["any"] * len(ids) for ids in lists],
-        **dict.fromkeys(("elr", "controller_replicas", "adding_replicas"), [None] * len(rows)),
-    }
-    objects = {name: pd.Series(values, rows.index, dtype=object) for name, values in columns.items()}
-    return rows.assign(**objects, leader=pd.Series([ids[0] for ids in lists], rows.index, dtype="Int64"))
+    return led(rows.drop(columns="proposed_replicas"), [[int(b) for b in ids] for ids in lists])
 
 
 @dataclass(frozen=True)
@@ -272,7 +257,7 @@ class _Base:
         """The run's settings: what it drains is excluded, because its plan has emptied that; without limits."""
         content, [requests] = self.facts.content, self.facts.settings.cluster_policies().values()
         unlimited = {"max_moved_gb": 0.0, "max_moves": 0, "only": ""}
-        of_all = {**dict.fromkeys(BROKER_LISTS, []), **unlimited, "topics": [], "exclude_topics": [], **policy}
+        of_all = {**{name: [] for name in BROKER_LISTS}, **unlimited, "topics": [], "exclude_topics": [], **policy}
         excluded = sorted({*requests.exclude_brokers, *requests.drain_brokers})
         lists = {"drain_brokers": [*drained], "exclude_brokers": excluded, "demote_brokers": [*requests.demote_brokers]}
         merged = merge(content, {"policy": of_all})
@@ -314,4 +299,4 @@ class _Base:
                 window_out_bytes_per_s=None,
             )
         )
-        return _led(rows, [*lists.values()])
+        return led(rows, [*lists.values()])

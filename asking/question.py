@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from asking.run_facts import RunFacts
+from asking.run_facts import RunFacts, led
 from optimizer.cluster_policy import BROKER_LISTS, DRAIN, ClusterPolicy
 from optimizer.configuration import build, merge
+from optimizer.domain import Cause
 from optimizer.errors import ConfigError
 from optimizer.given_knobs import knob_of_set
+from optimizer.kafka.broker import Broker
+from optimizer.kafka.default_assignment import default_placer, place_more, topic_seed
+from optimizer.kafka.versions import default_algorithm
 from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.refusals import known_of
 from optimizer.setting_checks import check_pattern
 from optimizer.settings import BANDS, Settings
+from optimizer.similar import did_you_mean
 from optimizer.units import human_bytes
 
 # Settings that an answer depends on; others belong to jobs.
@@ -52,6 +57,8 @@ class Question:
         Ids of new brokers; the broker whose capacities they get; one rack for all of them, or one each.
     disks, racks_of : mapping
         Disk capacity in bytes and rack by broker, other than they are.
+    partitions : mapping
+        More partitions by topic than it has: Kafka places them, and all get an even share of the topic's loads.
     lost_brokers, lost_racks :
         What is dead and does not return.
     size_factor, rate_factor, topics :
@@ -68,6 +75,7 @@ class Question:
     racks: tuple[str, ...] = ()
     disks: Mapping[int, int] = field(default_factory=dict)
     racks_of: Mapping[int, str] = field(default_factory=dict)
+    partitions: Mapping[str, int] = field(default_factory=dict)
     lost_brokers: tuple[int, ...] = ()
     lost_racks: tuple[str, ...] = ()
     size_factor: float = 1.0  # as they are
@@ -77,7 +85,8 @@ class Question:
     @property
     def changes_cluster(self) -> bool:
         """Whether the cluster itself differs from that of the run."""
-        return bool(self.new_brokers or self.disks or self.racks_of or self.loses) or self.changes_load
+        others = self.new_brokers or self.disks or self.racks_of or self.partitions
+        return bool(others or self.loses) or self.changes_load
 
     @property
     def changes_nothing(self) -> bool:
@@ -105,6 +114,7 @@ class Question:
             parts.append(f"add {self._new_words()}")
         parts += [f"broker {broker} has {human_bytes(size)} of disk" for broker, size in self.disks.items()]
         parts += [f"broker {broker} is in rack {rack}" for broker, rack in self.racks_of.items()]
+        parts += [f"{topic} has {count:,} partitions" for topic, count in self.partitions.items()]
         parts += [f"lose broker {_listed(self.lost_brokers)}"] if self.lost_brokers else []
         parts += [f"lose rack {', '.join(self.lost_racks)}"] if self.lost_racks else []
         which = f" of {self.topics}" if self.topics else ""
@@ -164,6 +174,7 @@ def question_of(options: argparse.Namespace, name: str = "") -> Question:
         racks=tuple(options.rack),
         disks=dict(options.disk),
         racks_of=dict(options.rack_of),
+        partitions=dict(options.partitions),
         lost_brokers=tuple(dict.fromkeys(options.lose_broker)),
         lost_racks=tuple(dict.fromkeys(options.lose_rack)),
         size_factor=sizes if sizes is not None else load if load is not None else 1.0,
@@ -265,6 +276,8 @@ def facts_for(facts: RunFacts, question: Question) -> RunFacts:
         When a broker or rack is unknown, or the id of a new broker is used.
     """
     partitions, brokers = facts.partitions, _rebuilt(facts.brokers, question, facts.cluster_id)
+    for topic, count in question.partitions.items():
+        partitions = _with_more(replace(facts, partitions=partitions), topic, count)
     if question.loses:
         lost = _lost_ids(brokers, question, facts.cluster_id)
         brokers = brokers.assign(state=brokers["state"].mask(brokers["broker_id"].isin(lost), "dead"))
@@ -274,6 +287,35 @@ def facts_for(facts: RunFacts, question: Question) -> RunFacts:
     if question.changes_load:
         partitions = _scaled(partitions, question)
     return replace(facts, partitions=partitions, brokers=brokers)
+
+
+def _with_more(facts: RunFacts, topic: str, count: int) -> pd.DataFrame:
+    """Partitions of which a topic has more. Sizes too are shared evenly, as when the old records have expired."""
+    rows = facts.partitions
+    is_own = rows["topic"] == topic
+    own = rows[is_own].sort_values("partition")
+    if own.empty:
+        raise ConfigError(f"--partitions {topic}={count}: no such topic{did_you_mean(topic, set(rows['topic']))}")
+    if count <= len(own):
+        raise ConfigError(f"--partitions {topic}={count}: it has {len(own)} partitions; Kafka can only add some")
+    existing = [[int(b) for b in ids] for ids in own["replicas"]]
+    settings, cluster_id = facts.settings, facts.cluster_id
+    placer = default_placer(default_algorithm(settings.kafka_versions()[cluster_id]), open_brokers(facts.brokers))
+    seed = topic_seed(settings.baseline.seed, cluster_id, topic)
+    lists = place_more(placer, topic, existing, count - len(own), len(existing[0]), seed)
+    added = own.iloc[[0] * len(lists)].assign(partition=range(len(own), count))
+    result = pd.concat([rows, led(added.reset_index(drop=True), lists)], ignore_index=True)
+    for name in (*_LOADS, *_IN_WINDOWS):
+        share = own[name].astype("Float64").sum(min_count=1) / count
+        result[name] = result[name].astype("Float64").mask(result["topic"] == topic, share).round().astype("Int64")
+    return result.astype(dict.fromkeys(_LOADS, "int64"))
+
+
+def open_brokers(brokers: pd.DataFrame) -> list[Broker]:
+    """The brokers on which Kafka itself places replicas: it knows of no plan."""
+    is_open = (brokers["state"] == "alive") & (brokers["closed_cause"] != Cause.CORDONED)
+    each = zip(brokers["broker_id"], brokers["rack"], is_open, strict=True)
+    return [Broker(int(broker), rack) for broker, rack, may_hold in each if may_hold]
 
 
 def _rebuilt(brokers: pd.DataFrame, question: Question, cluster_id: str) -> pd.DataFrame:

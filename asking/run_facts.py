@@ -105,6 +105,18 @@ def stored_answer(warehouse: Warehouse, facts: RunFacts) -> dict[str, pd.DataFra
     return tables | {name: stored.frame(name) for name in ("waves", "exposure")}
 
 
+def led(rows: pd.DataFrame, lists: Sequence[Sequence[int]]) -> pd.DataFrame:
+    """Partitions with other replicas, all of them in sync; the first one leads."""
+    columns = {
+        "replicas": [list(ids) for ids in lists],
+        "isr": [sorted(ids) for ids in lists],
+        "log_dirs": [["any"] * len(ids) for ids in lists],
+        **dict.fromkeys(("elr", "controller_replicas", "adding_replicas"), [None] * len(rows)),
+    }
+    objects = {name: pd.Series(values, rows.index, dtype=object) for name, values in columns.items()}
+    return rows.assign(**objects, leader=pd.Series([ids[0] for ids in lists], rows.index, dtype="Int64"))
+
+
 def _content(stored: StoredRun) -> dict[str, Any]:
     settings = stored.settings
     if settings is None:

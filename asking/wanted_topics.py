@@ -2,7 +2,7 @@
 
 import argparse
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ class Wanted:
         The topic whose other facts they have; "" for none.
     size_bytes, in_bytes_per_s, out_bytes_per_s : int
         Expected of each partition.
-    existing : sequence of sequence of int
+    existing : tuple of tuple of int
         Replicas of the partitions that are there.
     """
 
@@ -46,7 +46,7 @@ class Wanted:
     size_bytes: int
     in_bytes_per_s: int
     out_bytes_per_s: int
-    existing: Sequence[Sequence[int]] = ()
+    existing: tuple[tuple[int, ...], ...] = ()
 
 
 def wanted_of(options: argparse.Namespace, facts: RunFacts) -> list[Wanted]:
@@ -109,7 +109,7 @@ def _checked(where: str, row: Mapping[str, Any], facts: RunFacts) -> Wanted:
     loads = {**_loads_like(where, like, counts), **{name: numbers[name] for name in _LOADS if name in numbers}}
     if "size_bytes" not in loads:
         raise ConfigError(f"{where}topic {topic}: how large will a partition be? Give --like TOPIC or --size BYTES")
-    existing = [[int(b) for b in ids] for ids in own["replicas"]]
+    existing = tuple(tuple(int(b) for b in ids) for ids in own["replicas"])
     return Wanted(topic, first, count, factor, like, **{**dict.fromkeys(_LOADS, 0), **loads}, existing=existing)
 
 

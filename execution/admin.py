@@ -94,6 +94,9 @@ class Admin(Protocol):
     def lacks_brokers(self, count: int) -> bool:
         """Whether the controller would refuse a topic with so many replicas, for lack of brokers. Creates nothing."""
 
+    def create(self, topic: str, first: int, replicas: Sequence[Sequence[int]], *, validate_only: bool) -> str:
+        """Create a topic, or from partition ``first`` on more partitions. Returns the reason of a refusal."""
+
     def controllers(self) -> str:
         """The addresses of the controllers, as Kafka's tools take them."""
 
@@ -187,6 +190,22 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
 
         (answer,) = self._controlled(lambda: self._call(ask))["topics"]
         return bool(answer["error_code"] == _TOO_MANY_REPLICAS)
+
+    def create(self, topic: str, first: int, replicas: Sequence[Sequence[int]], *, validate_only: bool) -> str:
+        """See ``Admin``."""
+        lists = [list(ids) for ids in replicas]
+
+        def ask(client: Any) -> Any:
+            options = {"validate_only": validate_only, "raise_errors": False}
+            if first:
+                more = {topic: {"count": first + len(lists), "assignments": lists}}
+                return client.create_partitions(more, **options).to_dict()["results"]
+            return client.create_topics({topic: {"assignments": dict(enumerate(lists))}}, **options)["topics"]
+
+        (answer,) = self._controlled(lambda: self._call(ask))
+        if not answer["error_code"]:
+            return ""
+        return str(answer["error_message"] or for_code(answer["error_code"]).__name__)
 
     def controllers(self) -> str:
         """See ``Admin``. A placeholder if the user may not ask, or Kafka does not tell (before 4.0)."""

@@ -47,12 +47,13 @@ def _run(options: argparse.Namespace, settings: Settings, warehouse: Warehouse) 
     if options.command == "tidy":
         _tidy(options, settings.storage)
         return
-    if options.command in (*STEERING, "uncordon"):
+    if options.command in (*STEERING, "uncordon", "create"):
         if options.bootstrap_server:
             check_servers("--bootstrap-server", options.bootstrap_server)
-        from execution.run_step import steer, uncordon  # only these commands need the Kafka client
+        from execution.run_step import create_placed, steer, uncordon  # only these commands need the Kafka client
 
-        (uncordon if options.command == "uncordon" else steer)(options, settings, warehouse, print_line)
+        of_cluster = {"uncordon": uncordon, "create": create_placed}.get(options.command, steer)
+        of_cluster(options, settings, warehouse, print_line)
         return
     if options.manifest and not re.fullmatch(r"[0-9a-f]{8,64}", options.manifest):
         raise ConfigError(f"--manifest {options.manifest!r}: give 8 or more of the first characters of the sha256")

@@ -24,13 +24,22 @@ COMMANDS = {
     "stop": "end after the running copies of a cluster",
     "cancel": "cancel the running wave of a cluster, and remove its throttles",
     "uncordon": "let a broker that a plan has emptied get replicas again",
+    "create": "create topics and partitions where place has placed them",
     "verify": "compare a plan with the cluster or with a later run",
     "wave": "run one step of a wave of an approved plan",
     "report": "write the files of a run again, or a site about all runs",
     "tidy": "remove old runs, and files that no table needs",
 }
 STEERING = ("status", "rate", "pause", "resume", "stop", "cancel")  # commands for the wave that holds a cluster
-ON_CLUSTERS = ("run", "rollback", *STEERING, "uncordon", "verify", "wave")  # commands that connect to a cluster
+ON_CLUSTERS = (
+    "run",
+    "rollback",
+    *STEERING,
+    "uncordon",
+    "create",
+    "verify",
+    "wave",
+)  # commands that connect to a cluster
 STEPS = {
     "preflight": "check that the wave may start or continue; changes nothing",
     "throttle": "hold the cluster and set the wave's throttles",
@@ -82,6 +91,7 @@ HELP = {
     "wave": _Help(_EXECUTE, f"preflight {_PLAN} --wave 1", (*_CONNECTS, 6)),
     "rollback": _Help(_EXECUTE, f"{_PLAN} --all", _EXECUTES),
     "tidy": _Help(_EXECUTE, "--keep-days 90 --dry-run", (0, 1, 2)),
+    "create": _Help(_EXECUTE, "place.json --sha256 1a2b3c4d --cluster sample", _CONNECTS),
     "uncordon": _Help(_STEER, "3 --cluster sample", _CONNECTS),
     **{name: _Help(_STEER, f"{'x0.5 ' if name == 'rate' else ''}--cluster sample", _CONNECTS) for name in STEERING},
 }
@@ -143,6 +153,7 @@ def add_commands(commands: Any) -> None:
     _add_rollback(commands)
     _add_steering(commands)
     _add_uncordon(commands)
+    _add_create(commands)
     _add_verify(commands)
     _add_wave(commands)
     _add_report(commands)
@@ -401,6 +412,20 @@ def _add_uncordon(commands: Any) -> None:
     uncordon.add_argument("--cluster", required=True, metavar="ID", help="the cluster")
     _accept_owed_option(uncordon, "end it in the journal", "it")
     _connection_options(uncordon)
+
+
+def _add_create(commands: Any) -> None:
+    create = add_command(
+        commands,
+        "create",
+        COMMANDS["create"],
+        "Create the topics and add the partitions of a document that ./ballast place has written. What is there with "
+        "the same replicas stays, so the same command goes on after a kill.",
+    )
+    create.add_argument("file", metavar="FILE", help="the document")
+    create.add_argument("--sha256", required=True, metavar="SHA256", help="its sha256; 8 or more characters are enough")
+    create.add_argument("--cluster", required=True, metavar="ID", help="the cluster")
+    _connection_options(create)
 
 
 def _add_verify(commands: Any) -> None:

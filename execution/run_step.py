@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from deltalake.exceptions import DeltaError
 
 from execution.admin import KafkaAdmin, NoController
+from execution.create import create
 from execution.held import held_wave, holding, with_own_rates
 from execution.in_charge import in_charge
 from execution.journal import Journal, WaveId, user_name
@@ -336,6 +338,14 @@ def uncordon(options: argparse.Namespace, settings: Settings, warehouse: Warehou
         step = Execution(*(warehouse, plan, NO_WAVE, (), tools, admin, client, say), shared=Shared(journal))
         check_cluster(step, accepts_new=options.new_cluster_id)
         step.uncordon([options.broker], accept_owed=options.accept_owed, by=user_name())
+
+
+def create_placed(options: argparse.Namespace, settings: Settings, _: Warehouse, say: Callable[[str], None]) -> None:
+    """Create what a document of ``./ballast place`` has."""
+    if not re.fullmatch(r"[0-9a-f]{8,64}", options.sha256):
+        raise ConfigError(f"--sha256 {options.sha256!r}: give 8 or more of the first characters of the sha256")
+    options.kafka_bin = ""
+    create(options, _client_of(build_tools(options, settings)), say)
 
 
 def _say_journal(options: argparse.Namespace, journal: Journal, say: Callable[[str], None]) -> None:

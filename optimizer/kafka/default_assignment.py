@@ -88,6 +88,32 @@ def place_topic(
     return {partition: lists[partition] for partition in replication_factors}
 
 
+def place_more(
+    placer: DefaultPlacer, topic: str, existing: Sequence[Sequence[int]], count: int, factor: int, seed: int
+) -> list[list[int]]:
+    """Place the partitions of a new topic, or more partitions of an old one, as Kafka would.
+
+    Parameters
+    ----------
+    existing : sequence of sequence of int
+        Replicas of the partitions that are there, in their order; empty for a new topic. With AdminUtils the first
+        replica of partition 0 decides, without chance (``AdminZkClient.createNewPartitionsAssignment``).
+    count, factor : int
+        How many partitions, with how many replicas each.
+    seed : int
+        See ``topic_seed``.
+
+    Raises
+    ------
+    KafkaError
+        With Kafka's message.
+    """
+    if not existing or placer.algorithm == STRIPED:
+        return [*place_topic(placer, topic, dict.fromkeys(range(count), factor), seed).values()]
+    start = next((at for at, broker in enumerate(placer.brokers) if broker.broker_id >= existing[0][0]), 0)
+    return [*assign_replicas(placer.ring, count, factor, start_index=start, start_partition=len(existing)).values()]
+
+
 def place_or_refuse(
     placer: DefaultPlacer, topic: str, replication_factors: Mapping[int, int], seed: int
 ) -> tuple[dict[int, list[int]], str | None]:

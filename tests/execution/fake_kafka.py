@@ -141,6 +141,10 @@ class FakeKafka:
         """The level that it was given."""
         return self.level
 
+    def create(self, topic: str, first: int, replicas: Sequence[Sequence[int]], *, validate_only: bool) -> str:
+        """No test creates topics here."""
+        raise NotImplementedError
+
     def controllers(self) -> str:
         """One."""
         return "controller:9093"

@@ -107,6 +107,10 @@ class FakeAdmin:
         """Never."""
         return False
 
+    def create(self, topic: str, first: int, replicas: Sequence[Sequence[int]], *, validate_only: bool) -> str:
+        """No test creates topics here."""
+        raise NotImplementedError
+
     def controllers(self) -> str:
         """None."""
         return ""
