@@ -22,6 +22,7 @@ from asking.sections import Document, Grid, Section
 from asking.wanted_topics import Wanted, wanted_of
 from optimizer.cluster_policy import BROKER_LISTS
 from optimizer.configuration import build, merge
+from optimizer.domain import Cause
 from optimizer.errors import ConfigError
 from optimizer.kafka.default_assignment import DefaultPlacer, default_placer, place_more, topic_seed
 from optimizer.kafka.versions import ADMIN_UTILS, STRIPED
@@ -36,7 +37,7 @@ from stored.tables import Warehouse
 
 FORMAT = 1  # version of the document
 Lists = Mapping[tuple[str, int], Sequence[int]]  # replicas in order by topic and partition
-_EVEN = 1.0  # the most replicas of a topic on a broker, over the mean
+_SPREADS = (1.0, 1.5, 2.0, 0.0)  # the most replicas of a topic on a broker, over the mean; 0: as the policy says
 _ALGORITHMS = {STRIPED: "since 4.1", ADMIN_UTILS: "before"}
 
 
@@ -160,28 +161,35 @@ def place_lines(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[s
         When the run cannot be asked, or the partitions cannot be placed.
     """
     facts = asked_facts(options, warehouse)
-    found = place(facts, StoredRun(warehouse, facts.run_id, facts.cluster_id), wanted_of(options, facts), options.seeds)
+    stored = StoredRun(warehouse, facts.run_id, facts.cluster_id)
+    plan = stored.required_frame("plan", "topic", "partition", "proposed_replicas")
+    ids = [row["kafka_cluster_id"] for row in stored.rows("sources", "kafka_cluster_id") if row["kafka_cluster_id"]]
+    found = place(facts, plan, wanted_of(options, facts), options.seeds, next(iter(ids), None))
     if options.to:
         Path(options.to).write_text(found.content(), encoding="utf-8")
     yield from written(options, found.document(), found.as_json)
 
 
-def place(facts: RunFacts, stored: StoredRun, wanted: Sequence[Wanted], seeds: int) -> Placed:
+def place(
+    facts: RunFacts, plan: pd.DataFrame, wanted: Sequence[Wanted], seeds: int, kafka_cluster_id: str | None = None
+) -> Placed:
     """Place new partitions.
 
     Parameters
     ----------
-    stored : StoredRun
-        The run of the facts: new partitions are placed beside the lists of its plan.
+    plan : DataFrame
+        Rows of ``plan`` of the run: new partitions are placed beside its proposed lists.
+    seeds : int
+        How often each of Kafka's algorithms is tried.
 
     Raises
     ------
     ConfigError
         When a topic cannot be placed.
     """
-    after = _after_the_plan(facts, stored.required_frame("plan", "topic", "partition", "proposed_replicas"))
+    after = _after_the_plan(facts, plan)
     base = _Base(facts, after, wanted)
-    lists = base.placed()
+    lists, next_bytes = base.placed()
     brokers = open_brokers(facts.brokers)
     ends: dict[str, tuple[int, int]] = {}
     for algorithm in _ALGORITHMS:
@@ -191,8 +199,7 @@ def place(facts: RunFacts, stored: StoredRun, wanted: Sequence[Wanted], seeds: i
         found = [base.next_bytes(each) for each in drawn.values()]
         ends[algorithm] = min(found), max(found)
     racks = {int(b): rack for b, rack in zip(facts.brokers["broker_id"], facts.brokers["rack"], strict=True)}
-    own_id = stored.manifest.get("kafka_cluster_id")
-    return Placed(facts, wanted, lists, base.next_bytes(lists), ends, seeds, racks, own_id)
+    return Placed(facts, wanted, lists, next_bytes, ends, seeds, racks, kafka_cluster_id)
 
 
 def _key(lists: Lists) -> str:
@@ -225,8 +232,34 @@ class _Base:
     partitions: pd.DataFrame
     wanted: Sequence[Wanted]
 
-    def placed(self) -> Lists:
-        """The new partitions where a plan puts them that empties the brokers which do not exist."""
+    def placed(self) -> tuple[Lists, int]:
+        """The new partitions, and the bytes of them that the next plan would copy.
+
+        The most even placement of which it would copy nothing; if there is none, the one of which it would copy least.
+        """
+        tried: list[tuple[int, Lists]] = []
+        for spread in _SPREADS:
+            lists = self._spread(spread)
+            tried += [(self.next_bytes(lists), lists)] if lists else []
+            if tried and not tried[-1][0]:
+                break
+        if not tried:
+            count = sum(new.count for new in self.wanted)
+            raise ConfigError(
+                f"no broker has room for some of {plural(count, 'new partition')}: free disk space, or give fewer "
+                "partitions, replicas or bytes"
+            )
+        copied_bytes, lists = min(tried, key=lambda pair: pair[0])
+        return lists, copied_bytes
+
+    def _spread(self, spread: float) -> Lists | None:
+        """A plan that empties brokers which do not exist; None if it cannot.
+
+        Parameters
+        ----------
+        spread : float
+            The most replicas, and the most leaders, of a topic on a broker, over the mean; 0: as the policy says.
+        """
         brokers, most = self.facts.brokers, max(new.factor for new in self.wanted)
         first = int(brokers["broker_id"].max()) + 1
         ids = [*range(first, first + most)]
@@ -235,17 +268,10 @@ class _Base:
         nowhere = brokers.iloc[[0] * most].assign(
             broker_id=ids, state="alive", holds=True, closed_cause=None, closed_reason=None
         )
-        policy = self.facts.settings.policy
-        spreads = {name: getattr(policy, name) or _EVEN for name in ("topic_spread", "topic_leader_spread")}
+        spreads = {name: spread for name in ("topic_spread", "topic_leader_spread") if spread}
         settings = self._settings(ids, start_at=0.0, **spreads)
         found = self._solve(lists, pd.concat([brokers, nowhere], ignore_index=True), settings)
-        if left := sorted(key for key, replicas in found.items() if set(replicas) & {*ids}):
-            names = ", ".join(f"{topic}-{number}" for topic, number in left[:3])
-            raise ConfigError(
-                f"no broker has room for {plural(len(left), 'new partition')}, the first: {names}. Free disk space, "
-                "or give fewer partitions, replicas or bytes"
-            )
-        return found
+        return None if any({*replicas} & {*ids} for replicas in found.values()) else found
 
     def next_bytes(self, lists: Lists) -> int:
         """Bytes that the next plan would copy of the new partitions, if they were here and all others stayed."""
@@ -271,7 +297,9 @@ class _Base:
         rows = pd.concat([self.partitions, self._rows(lists)], ignore_index=True)
         instance, hosts = instance_of(rows, brokers, settings, self.facts.cluster_id)
         is_new = pd.MultiIndex.from_frame(instance[["topic", "partition"]]).isin([*lists])
-        instance = instance.assign(mobility=instance["mobility"].where(is_new, "fixed"))
+        stays = instance["fixed_cause"].fillna(Cause.TOPIC_EXCLUDED.value)
+        fixed = {"mobility": instance["mobility"].where(is_new, "fixed")}
+        instance = instance.assign(**fixed, fixed_cause=instance["fixed_cause"].where(is_new, stays))
         cluster_id = self.facts.cluster_id
         placement = in_memory(instance, {cluster_id: to_brokers(hosts)})
         started = [cluster_id] if self.facts.has_started else []

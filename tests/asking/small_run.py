@@ -100,7 +100,7 @@ def write_run(folder: Path, facts: RunFacts, *, verdict: str = "planned", attemp
     tables = _rows(facts)
     for name in ("instance", "brokers", "instance_brokers", "topics", "replicas", "sources", "runs"):
         warehouse.append(name, tables[name])
-    for name in ("plan_summary", "waves", "broker_balance", "findings", "exposure"):
+    for name in ("plan_summary", "waves", "broker_balance", "findings", "exposure", "plan"):
         warehouse.append(name, tables[name])
     add_verdict(warehouse, facts.run_id, verdict=verdict, attempt=attempt, cluster_id=facts.cluster_id)
     return warehouse
@@ -132,6 +132,7 @@ def _rows(facts: RunFacts) -> dict[str, list[Row]]:
         "sources": [{"source": "describe.txt", "captured_at": facts.captured_at, "records": 9, "has_state": True}],
         **{name: records(plan.tables[name]) for name in ("waves", "findings", "exposure")},
         "broker_balance": records(plan.tables["measured"]),
+        "plan": records(plan.tables["compared"]),
         "plan_summary": [
             {**each, "position": position} for position, each in enumerate(records(plan.tables["plan_summary"]))
         ],
