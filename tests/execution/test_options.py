@@ -11,8 +11,8 @@ from setup.ballast_options import COMMANDS, parser
 
 PLAN = ("--run-id", "r", "--cluster", "c")
 NAMES = (
-    "show, approve, revoke, run, rollback, status, rate, pause, resume, stop, cancel, uncordon, verify, wave, report, "
-    "tidy, ask, judge, compare, tour"
+    "show, approve, revoke, run, rollback, status, rate, pause, resume, stop, cancel, uncordon, create, verify, wave, "
+    "report, tidy, ask, place, judge, compare, tour"
 )
 
 

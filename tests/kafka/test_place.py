@@ -52,7 +52,7 @@ def wanted(facts: RunFacts, topic: str, count: int, factor: int) -> Wanted:
 
 
 def test_topics_and_partitions_come_where_the_document_says(kafka: Cluster, tmp_path: Path) -> None:
-    """Over the Admin API, and by the tool's commands; a second time nothing happens; the next plan moves none of them."""
+    """Over the Admin API, and by the tool's commands; once; and the next plan moves none of them."""
     facts = facts_of(kafka)
     found = place(facts, lists_of(facts), [wanted(facts, "new", 6, 2), wanted(facts, "old", 2, 3)], 2)
     document = tmp_path / "place.json"
