@@ -19,6 +19,7 @@ from asking.options import variant_parser
 from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of, with_racks
 from asking.restart import MINUTES, restart
+from asking.retention import sections as retention_sections
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, captured, read_facts, stored_answer
 from asking.sections import Document, Dots, Drawing, Grid, Section, text_lines, write_page
@@ -303,6 +304,7 @@ def document_of(
         Section("What differs", differing),
         Section("Disks", [Drawing(caption, drawn)] if drawn else []),
         Section("Remarks", lines),
+        *(section for each in questions for section in retention_sections(facts.partitions, each.retention)),
         Section("Other figures", same),
     ]
     return Document(title, head, [section for section in sections if section.parts])

@@ -62,6 +62,8 @@ def add_question(command: argparse.ArgumentParser) -> None:
     cluster.add_argument("--lose-rack", action="extend", type=_names, default=[], metavar="RACKS", help=text)
     text = "the topic has so many partitions, e.g. orders=24; Kafka places the new ones, and each gets an even share"
     cluster.add_argument("--partitions", action="append", type=_partitions, default=[], metavar="TOPIC=N", help=text)
+    text = "the topics (regex, whole name) keep records only so long, e.g. 'logs[.].*=6h': what does a plan copy then"
+    cluster.add_argument("--retention", action="append", type=_retention, default=[], metavar="TOPICS=TIME", help=text)
     for name, what in (("--load", "sizes and rates"), ("--sizes", "sizes"), ("--rates", "rates")):
         cluster.add_argument(name, type=_factor, metavar="FACTOR", help=f"{what} times this factor")
     cluster.add_argument("--topics", metavar="REGEX", help="only of these topics (whole name)")
@@ -116,6 +118,17 @@ def _disk(text: str) -> tuple[int, int]:
     if not match or int(match[1]) > LARGEST_ID or not 0 < size <= _LARGEST_DISK:
         raise argparse.ArgumentTypeError(f"{text!r} is not a broker and the size of its disk: write 17=8TB")
     return int(match[1]), size
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _retention(text: str) -> tuple[str, int]:
+    topics, _, time = text.rpartition("=")
+    match = re.fullmatch(r"([1-9]\d{0,8})([smhd])", time)
+    if not topics or not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not topics and a time in s, m, h or d: write orders=6h")
+    return topics, int(match[1]) * _SECONDS[match[2]]
 
 
 def _partitions(text: str) -> tuple[str, int]:

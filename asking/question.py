@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from asking.retention import shrunk
 from asking.run_facts import RunFacts, led
 from optimizer.cluster_policy import BROKER_LISTS, DRAIN, ClusterPolicy
 from optimizer.configuration import build, merge
@@ -23,7 +24,7 @@ from optimizer.planning.policy.refusals import known_of
 from optimizer.setting_checks import check_pattern
 from optimizer.settings import BANDS, Settings
 from optimizer.similar import did_you_mean
-from optimizer.units import human_bytes
+from optimizer.units import human_bytes, human_time
 
 # Settings that an answer depends on; others belong to jobs.
 _SECTIONS = ("policy", "solver", "schedule", "emit")
@@ -59,6 +60,8 @@ class Question:
         Disk capacity in bytes and rack by broker, other than they are.
     partitions : mapping
         More partitions by topic than it has: Kafka places them, and all get an even share of the topic's loads.
+    retention : mapping
+        How long topics keep their records, in seconds by pattern of whole names.
     lost_brokers, lost_racks :
         What is dead and does not return.
     size_factor, rate_factor, topics :
@@ -76,6 +79,7 @@ class Question:
     disks: Mapping[int, int] = field(default_factory=dict)
     racks_of: Mapping[int, str] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
+    retention: Mapping[str, int] = field(default_factory=dict)
     lost_brokers: tuple[int, ...] = ()
     lost_racks: tuple[str, ...] = ()
     size_factor: float = 1.0  # as they are
@@ -85,7 +89,7 @@ class Question:
     @property
     def changes_cluster(self) -> bool:
         """Whether the cluster itself differs from that of the run."""
-        others = self.new_brokers or self.disks or self.racks_of or self.partitions
+        others = self.new_brokers or self.disks or self.racks_of or self.partitions or self.retention
         return bool(others or self.loses) or self.changes_load
 
     @property
@@ -115,6 +119,7 @@ class Question:
         parts += [f"broker {broker} has {human_bytes(size)} of disk" for broker, size in self.disks.items()]
         parts += [f"broker {broker} is in rack {rack}" for broker, rack in self.racks_of.items()]
         parts += [f"{topic} has {count:,} partitions" for topic, count in self.partitions.items()]
+        parts += [f"keep {topics} for {human_time(seconds)}" for topics, seconds in self.retention.items()]
         parts += [f"lose broker {_listed(self.lost_brokers)}"] if self.lost_brokers else []
         parts += [f"lose rack {', '.join(self.lost_racks)}"] if self.lost_racks else []
         which = f" of {self.topics}" if self.topics else ""
@@ -175,6 +180,7 @@ def question_of(options: argparse.Namespace, name: str = "") -> Question:
         disks=dict(options.disk),
         racks_of=dict(options.rack_of),
         partitions=dict(options.partitions),
+        retention=dict(options.retention),
         lost_brokers=tuple(dict.fromkeys(options.lose_broker)),
         lost_racks=tuple(dict.fromkeys(options.lose_rack)),
         size_factor=sizes if sizes is not None else load if load is not None else 1.0,
@@ -278,6 +284,8 @@ def facts_for(facts: RunFacts, question: Question) -> RunFacts:
     partitions, brokers = facts.partitions, _rebuilt(facts.brokers, question, facts.cluster_id)
     for topic, count in question.partitions.items():
         partitions = _with_more(replace(facts, partitions=partitions), topic, count)
+    if question.retention:
+        partitions = shrunk(partitions, question.retention)
     if question.loses:
         lost = _lost_ids(brokers, question, facts.cluster_id)
         brokers = brokers.assign(state=brokers["state"].mask(brokers["broker_id"].isin(lost), "dead"))

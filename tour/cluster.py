@@ -52,6 +52,7 @@ _COMMON = {
     "file.delete.delay.ms": 1000,
     # Sizes must not change while a test compares them.
     "log.retention.ms": -1,
+    "log.retention.check.interval.ms": 3000,
 }
 
 

@@ -1,8 +1,9 @@
-"""New partitions on a real cluster, where a document says; the next plan moves none of them."""
+"""What questions promise, on a real cluster: new partitions where a document says, and what a shorter retention leaves."""
 
 import hashlib
 import json
 import shlex
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,14 +11,17 @@ import pytest
 
 from asking.answer import answer
 from asking.place import place
-from asking.question import Question
+from asking.question import Question, facts_for
+from asking.retention import sections
 from asking.run_facts import RunFacts
+from asking.sections import Grid
 from asking.wanted_topics import Wanted
 from setup.jars import KAFKA, is_ready
 from tests.asking.small_run import CLUSTER, GB, broker, make_facts, partition
 from tests.asking.test_place import lists_of
 from tests.kafka import topics
-from tests.kafka.lab import TOPICS, ended
+from tests.kafka.lab import CONFIGS, TOPICS, ended, until
+from tests.kafka.test_directories import stored
 from tour.cluster import Cluster, running
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
@@ -100,3 +104,39 @@ def test_what_has_changed_since_the_snapshot_is_refused(kafka: Cluster, tmp_path
     assert "fine" not in topics.observe(kafka).topic_ids
     other = ended([*words[:3], "another", *words[4:]])
     assert (other.code, "is for cluster 'orders', not 'another'" in other.err) == (2, True)
+
+
+def test_a_shorter_retention_leaves_what_was_said(kafka: Cluster) -> None:
+    """Within 10 %: ten hours of records, of which five stay. The commands are those of the answer."""
+    hours, megabytes, seconds = 10, 20, 5 * 3600
+    topics.create(kafka, {"log": {0: [1, 2]}}, segment_bytes=2**20, retention_ms=2**40)
+    now_ms = time.time() * 1000
+    producer = topics.KafkaProducer(bootstrap_servers=kafka.bootstrap, acks=1)
+    for number in range(megabytes * 10):
+        at_ms = int(now_ms - hours * 3_600_000 * (1 - number / (megabytes * 10)))
+        producer.send("log", b"x" * 100_000, partition=0, timestamp_ms=at_ms)
+    producer.close()
+    before = stored(kafka, 1).size_bytes["log", 0, 1]
+    rate = round(before / (hours * 3600))
+    row = partition("log", 0, [1, 2], size_bytes=before, in_bytes_per_s=rate, configs=f"retention.ms={2**40}")
+    facts = make_facts([broker(number, rack) for number, rack in RACKS.items()], [row])
+    question = Question(retention={"log": seconds})
+    [expected] = facts_for(facts, question).partitions["size_bytes"]
+    *_, section = sections(facts.partitions, question.retention)
+    [grid] = section.parts
+    assert isinstance(grid, Grid)
+    (shorten,), (restore,) = grid.rows
+    run_tool(kafka, shorten)
+    until(lambda: stored(kafka, 1).size_bytes["log", 0, 1] < 0.9 * before)
+    time.sleep(4)  # two looks of the broker: all that it may delete is deleted
+    left = stored(kafka, 1).size_bytes["log", 0, 1]
+    assert abs(left - expected) <= 0.1 * expected, (before, expected, left)
+    run_tool(kafka, restore)
+    assert f"retention.ms={2**40}" in kafka.tool(
+        CONFIGS, "--describe", "--entity-type", "topics", "--entity-name", "log"
+    )
+
+
+def run_tool(kafka: Cluster, command: str) -> None:
+    """Run a command of kafka-configs.sh as an answer prints it."""
+    kafka.tool(CONFIGS, *shlex.split(command.replace('--bootstrap-server "$BOOTSTRAP" ', ""))[1:])

@@ -20,7 +20,7 @@ from tour.topics import fill as fill
 with warnings.catch_warnings():
     # Importing the client reads its message schemas by a deprecated function.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import KafkaProducer
+    from kafka import KafkaProducer as KafkaProducer
     from kafka import TopicPartition as TopicPartition
     from kafka.admin import ConfigResource as ConfigResource
     from kafka.admin import ConfigResourceType as ConfigResourceType
