@@ -1,4 +1,4 @@
-"""What questions promise, on a real cluster: new partitions where a document says, and what a shorter retention leaves."""
+"""What questions promise, on a real cluster: where new partitions are, and what a shorter retention leaves."""
 
 import hashlib
 import json
