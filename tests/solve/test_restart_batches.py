@@ -116,8 +116,8 @@ def test_the_search_finds_what_the_greedy_method_misses() -> None:
 def test_rows_are_distinct() -> None:
     """Slack 1 becomes pairs; of two limits for the same brokers the lower one counts."""
     in_sync = np.array([[0, 1, -1, -1], [1, 0, -1, -1], [2, 3, 4, 5], [5, 4, 3, 2], [2, 3, -1, -1]])
-    rows = restart_rows(in_sync, np.array([1, 1, 3, 2, 2]), np.ones(6, dtype=bool))
-    assert rows == [(frozenset({0, 1}), 1), (frozenset({2, 3, 4, 5}), 2)]
+    apart, rows = restart_rows(in_sync, np.array([1, 1, 3, 2, 2]), np.ones(6, dtype=bool))
+    assert (np.argwhere(apart).tolist(), rows) == ([[0, 1], [1, 0]], [(frozenset({2, 3, 4, 5}), 2)])
 
 
 def test_brokers_apart_whatever_their_partitions() -> None:
