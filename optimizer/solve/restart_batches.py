@@ -20,6 +20,7 @@ _MOST_LITERALS = 2_000_000  # of a model: with 1,000 brokers the greedy batches 
 _ROUNDS = 100  # of the iterated greedy method
 
 Row = tuple[frozenset[int], int]  # brokers, and how many of them may be in one batch
+Cap = tuple[Ints, int]  # weights of all brokers, and the most that a batch weighs
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def fewest_batches(
     may_restart: Bools,
     *,
     apart: Ints | None = None,
-    most: int = 0,
+    caps: Sequence[Cap] = (),
     groups: Ints | None = None,
     deterministic_time: float = 20.0,
 ) -> Batches:
@@ -68,8 +69,8 @@ def fewest_batches(
         Brokers to put into batches.
     apart : (N,) int64, optional
         Brokers that are never together, whatever their partitions.
-    most : int
-        The most brokers in a batch; 0: any number.
+    caps : sequence of (weights, cap)
+        The brokers of a batch together weigh no more, (B,) int64. A broker that is too heavy is as heavy as the cap.
     groups : (B,) int64, optional
         Brokers that a person would restart together, such as racks: the batches, if they are allowed and as few as the
         best of the greedy method.
@@ -81,7 +82,8 @@ def fewest_batches(
     pairs, rows = restart_rows(in_sync, slack, may_restart)
     alone = np.intersect1d([] if apart is None else apart, brokers).astype(np.int64)
     pairs[np.ix_(alone, alone)] = ~np.eye(len(alone), dtype=bool)
-    problem = _Problem(ordered.tolist(), pairs, rows, most or max(len(brokers), 1))
+    capped = [(np.minimum(weights, cap), cap) for weights, cap in caps]
+    problem = _Problem(ordered.tolist(), pairs, rows, capped)
     given = [] if groups is None else [brokers[groups[brokers] == each].tolist() for each in np.unique(groups[brokers])]
     clique = problem.clique()
     bound = max(len(clique), problem.least())
@@ -124,21 +126,22 @@ def restart_rows(in_sync: Ints, slack: Ints, may_restart: Bools) -> tuple[Bools,
 
 @dataclass(frozen=True)
 class _Problem:
-    """Brokers, the pairs that are never together (B, B), larger sets with their limits, and the most in a batch."""
+    """Brokers, the pairs that are never together (B, B), larger sets with their limits, and caps of a batch."""
 
     brokers: list[int]
     apart: Bools
     rows: list[Row]
-    most: int
+    caps: list[Cap]
 
     def least(self) -> int:
         """A lower bound from sizes alone."""
-        return max([-(-len(self.brokers) // self.most), *(-(-len(ids) // limit) for ids, limit in self.rows)])
+        by_weight = (-(-int(weights[self.brokers].sum()) // cap) for weights, cap in self.caps)
+        return max([min(len(self.brokers), 1), *by_weight, *(-(-len(ids) // limit) for ids, limit in self.rows)])
 
     def allows(self, batches: Iterable[Sequence[int]]) -> bool:
         """Whether these batches meet all rows."""
         return all(
-            len(batch) <= self.most
+            all(weights[batch].sum() <= cap for weights, cap in self.caps)
             and not self.apart[np.ix_(batch, batch)].any()
             and all(len(ids.intersection(batch)) <= limit for ids, limit in self.rows)
             for batch in batches
@@ -173,7 +176,9 @@ class _Problem:
                 blocked.append(np.zeros(len(self.apart), dtype=bool))
                 taken.append(np.zeros(len(self.rows), dtype=np.int64))
             batches[at].append(broker)
-            blocked[at] |= self.apart[broker] | (len(batches[at]) >= self.most)
+            blocked[at] |= self.apart[broker]
+            for weights, cap in self.caps:
+                blocked[at] |= weights[batches[at]].sum() + weights > cap
             rows = self._rows_of[broker]
             taken[at][rows] += 1
             blocked[at] |= self._holds[rows[taken[at][rows] >= self._limits[rows]]].any(axis=0)
@@ -220,8 +225,8 @@ class _Problem:
                 model.add_at_most_one(x[b][batch] for b in each)
             for ids, limit in self.rows:
                 model.add(sum(x[b][batch] for b in sorted(ids)) <= limit)
-            if self.most < len(self.brokers):
-                model.add(sum(variables[batch] for variables in x.values()) <= self.most)
+            for weights, cap in self.caps:
+                model.add(sum(int(weights[b]) * variables[batch] for b, variables in x.items()) <= cap)
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return int(status), []

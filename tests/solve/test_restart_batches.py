@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optimizer.domain import Bools, Ints
-from optimizer.solve.restart_batches import Batches, fewest_batches, restart_rows
+from optimizer.solve.restart_batches import Batches, Cap, fewest_batches, restart_rows
 
 
 def breaks(batch: Sequence[int], in_sync: Ints, slack: Ints) -> bool:
@@ -46,6 +46,11 @@ def brute_force(in_sync: Ints, slack: Ints, may_restart: Bools, most: int) -> in
     return min(allowed)
 
 
+def caps_of(most: int, may_restart: Bools) -> list[Cap]:
+    """At most so many brokers in a batch; 0: any number."""
+    return [(np.ones(len(may_restart), dtype=np.int64), most)] if most else []
+
+
 def random_case(seed: int) -> tuple[Ints, Ints, Bools, int]:
     """Up to 7 brokers; factors of 1 to 5, some of the replicas out of sync; slack of -1 to 3."""
     rng = np.random.default_rng(seed)
@@ -70,10 +75,10 @@ def check(found: Batches, in_sync: Ints, slack: Ints, may_restart: Bools, most: 
 def test_as_few_as_brute_force(seed: int) -> None:
     """Also with larger slack, brokers that stay up, and a limit."""
     in_sync, slack, may_restart, most = case = random_case(seed)
-    found = fewest_batches(in_sync, slack, may_restart, most=most)
+    found = fewest_batches(in_sync, slack, may_restart, caps=caps_of(most, may_restart))
     check(found, *case)
     assert (len(found.batches), found.is_proven) == (brute_force(*case), True)
-    assert found == fewest_batches(in_sync, slack, may_restart, most=most)
+    assert found == fewest_batches(in_sync, slack, may_restart, caps=caps_of(most, may_restart))
 
 
 def test_the_search_closes_a_gap() -> None:
@@ -92,7 +97,7 @@ def test_a_given_batch_each_is_used_if_nothing_is_better() -> None:
     assert found.batches == ((0, 3), (1, 4), (2, 5))
     broken = fewest_batches(np.array([[0, 3]]), np.array([1]), everything, groups=racks)
     assert (len(broken.batches), broken.bound) == (2, 2)
-    assert len(fewest_batches(in_sync, slack, everything, most=1, groups=racks).batches) == 6
+    assert len(fewest_batches(in_sync, slack, everything, caps=caps_of(1, everything), groups=racks).batches) == 6
 
 
 def test_given_groups_are_kept_if_nothing_is_better() -> None:
