@@ -14,6 +14,7 @@ from asking.sections import Grid
 from optimizer.errors import ConfigError
 from optimizer.kafka.throttle import FOLLOWER_RATE
 from optimizer.planning.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT
+from optimizer.wording.restart_words import LACKS_PARTITIONS
 from sources.quorum import Quorum
 from tests.asking.small_run import BROKERS, CLUSTER, PARTITIONS, Row, asked, broker, make_facts, partition, write_run
 
@@ -88,6 +89,24 @@ def test_a_spare_replica_costs_batches_but_never_safety() -> None:
     assert [len(found.found["before"].batches) for found in (free, spared)] == [2, 3]
     found = restart(make_facts(partitions=STRICT), asked(), spare=1).restarts
     assert not any(batch["partitions_stopped"] for batch in found.rows() if batch["placement"] == "before")
+
+
+def test_a_cap_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The leaders of a batch have at most this share of the clients' bytes, and the table says what the others get."""
+    page = tmp_path / "page.html"
+    assert run_main(tmp_path, "--restart", "--batch-load", "0.2", "--json", "--html", str(page)) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["asked"] == "no change, batches with 20 % of the load"
+    assert "load of the others" in page.read_text(encoding="utf-8")
+    batches = content["placements"]["after"]["batches"]
+    assert content["batch_load"] == 0.2
+    assert all(batch["others_load_ratio"] <= 1 / 0.8 for batch in batches if len(batch["brokers"]) > 1)
+
+
+def test_partitions_that_the_run_does_not_know() -> None:
+    """The proof is about the others, and a remark says so."""
+    notes = [restart(make_facts(), asked(), lacks_partitions=lacks).notes[0] for lacks in (True, False)]
+    assert [note == LACKS_PARTITIONS for note in notes] == [True, False]
 
 
 def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
