@@ -41,7 +41,7 @@ _CAUSES = {
 _SHOWN = 3  # topics in a sentence
 _WHEN = {BEFORE: "Now", AFTER: "After this plan"}
 _NEVER = "never"
-_TIMES = 10  # as long a search as that of every night
+_TIMES = 20  # as long a search as that of every night
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pandas as pd
 from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.kafka.throttle import FOLLOWER_RATE
 from optimizer.planning.arrays import replica_matrix
-from optimizer.planning.exposed import UNKNOWN_MIN_ISR
+from optimizer.planning.exposed import UNKNOWN_MIN_ISR, members
 
 NEVER = -1  # seconds
 # Why a partition takes no writes, or keeps no spare replica, in any order.
@@ -150,10 +150,9 @@ def limits(hosts: pd.DataFrame, throttles: Iterable[Mapping[str, Any]]) -> Float
 
 def placement_of(rows: pd.DataFrame, brokers: Brokers, *, is_now: bool, **own: Any) -> Placement:
     """Now: the live ISR and leaders. After the plan: all proposed replicas on living brokers, the first one leads."""
-    watching = [set(ids) if np.ndim(ids) else set() for ids in rows["observers"]]
-    lists = rows["current_replicas" if is_now else "proposed_replicas"]
-    replicas = [[b for b in ids if b not in seen] for ids, seen in zip(lists, watching, strict=True)]
-    in_sync = replica_matrix(rows["isr"] if is_now else pd.Series(replicas, dtype=object), brokers.ids)
+    listed = replica_matrix(rows["current_replicas" if is_now else "proposed_replicas"], brokers.ids)
+    replicas = np.where(members(listed, rows["observers"], brokers.ids), -1, listed)
+    in_sync = replica_matrix(rows["isr"], brokers.ids) if is_now else replicas
     in_sync = np.where((in_sync >= 0) & brokers.is_live[in_sync], in_sync, -1)
     known = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
     leader = np.where(known >= 0, np.searchsorted(brokers.ids, known), -1)
@@ -165,7 +164,7 @@ def placement_of(rows: pd.DataFrame, brokers: Brokers, *, is_now: bool, **own: A
         in_sync=in_sync,
         leader=leader,
         min_isr=rows["min_insync_replicas"].to_numpy("float64", na_value=float(UNKNOWN_MIN_ISR)).astype(np.int64),
-        factor=np.array([*map(len, replicas)], dtype=np.int64),
+        factor=np.asarray((replicas >= 0).sum(axis=1)),
         clients=(rows["in_bytes_per_s"] + rows["out_bytes_per_s"]).to_numpy(dtype=np.int64),
         received=received,
         **own,
