@@ -17,7 +17,7 @@ from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.exposed import UNKNOWN_MIN_ISR
 from optimizer.planning.restart_placement import ALL_REQUIRED, NEVER, NO_SPARE, ONE_REPLICA, SHORT, slows
-from optimizer.planning.restarts import AFTER, BEFORE, JOB_TIME, MINUTES, Restarts, restarts_of
+from optimizer.planning.restarts import AFTER, BEFORE, MINUTES, Restarts, restarts_of
 from optimizer.units import (
     SECONDS_PER_MINUTE,
     agree,
@@ -29,7 +29,7 @@ from optimizer.units import (
     human_time,
     plural,
 )
-from optimizer.wording.restart_words import LACKS_PARTITIONS, restart_in_words
+from optimizer.wording.restart_words import restart_in_words
 from sources.quorum import REMEDY, Quorum
 
 _CAUSES = {
@@ -41,7 +41,7 @@ _CAUSES = {
 _SHOWN = 3  # topics in a sentence
 _WHEN = {BEFORE: "Now", AFTER: "After this plan"}
 _NEVER = "never"
-_TIMES = 20  # as long a search as that of every night
+_SEARCH = 20.0  # deterministic time
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ class Restart:
     spare, most, most_load :
         As for ``restarts_of``.
     restarts : Restarts
+    lacks_partitions : bool
+        Whether the run may not know all partitions.
     quorum : Quorum or None
         The controllers, if they were given.
     notes : sequence of str
@@ -67,6 +69,7 @@ class Restart:
     most: int
     most_load: float
     restarts: Restarts
+    lacks_partitions: bool
     quorum: Quorum | None
     notes: Sequence[str]
 
@@ -74,7 +77,8 @@ class Restart:
         """One sentence."""
         before, after = self.restarts.found.values()
         batches, least = (len(before.batches), len(after.batches)), (before.bound, after.bound)
-        return restart_in_words(batches, least, self._listed(self.blockers) if self.blockers else "")
+        blockers = self._listed(self.blockers) if self.blockers else ""
+        return restart_in_words(batches, least, blockers, lacks_partitions=self.lacks_partitions)
 
     def asked(self) -> str:
         """The question in words."""
@@ -199,8 +203,8 @@ def restart(
         Voters that are brokers too are in different batches.
     throttles : iterable of mapping
         Rows of ``throttles_found``.
-    lacks_partitions : bool
-        Whether the run may not know all partitions.
+    lacks_partitions :
+        As for ``Restart``.
     anyway : bool
         As for ``answer``.
 
@@ -222,17 +226,16 @@ def restart(
         minutes=minutes,
         voters=quorum.voters if quorum else (),
         throttles=throttles,
-        deterministic_time=_TIMES * JOB_TIME,
+        deterministic_time=_SEARCH,
     )
     brokers, now = to_brokers(hosts), restarts.placements[BEFORE]
     unknown = brokers.ids[now.may_restart & np.isnan(now.limit) & now.received.any()]
     notes = [
-        *([LACKS_PARTITIONS] if lacks_partitions else []),
         *_notes(instance, brokers),
         *_pace_notes(unknown, throttles),
         *_quorum_notes(quorum, brokers, now.may_restart),
     ]
-    return Restart(facts, question, spare, most, most_load, restarts, quorum, notes)
+    return Restart(facts, question, spare, most, most_load, restarts, lacks_partitions, quorum, notes)
 
 
 def _notes(instance: pd.DataFrame, brokers: Brokers) -> Iterator[str]:

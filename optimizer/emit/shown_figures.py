@@ -11,7 +11,7 @@ from optimizer.emit.figure_table import BY_NAME, FULLEST_DISK, LOSSES, UNDONE, l
 from optimizer.emit.quality_causes import OF_LEFT_OUT
 from optimizer.emit.rows import FigureRow
 from optimizer.units import clause, first_of, human_bytes, human_count, human_rate, human_ratio, plural
-from optimizer.wording.restart_words import LACKS_PARTITIONS, restart_in_words
+from optimizer.wording.restart_words import restart_in_words
 
 NOTHING = "-"
 _SIDES = ("before", "baseline", "after")
@@ -96,9 +96,8 @@ def restarts(plan: ClusterPlan) -> str:
         return ""
     blocking, topics = (int(plan.number(f"restart_{name}", "before")) for name in ("blockers", "blocking_topics"))
     blockers = f"{plural(blocking, 'partition')} of {plural(topics, 'topic')}" if blocking else ""
-    text = restart_in_words((before[0], after[0]), (before[1], after[1]), blockers)
     lacks = any(row.rule in OF_LEFT_OUT for row in plan.input_findings)
-    return f"{text} {LACKS_PARTITIONS}" if lacks else text
+    return restart_in_words((before[0], after[0]), (before[1], after[1]), blockers, lacks_partitions=lacks)
 
 
 def limited(plan: ClusterPlan) -> str:

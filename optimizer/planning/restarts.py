@@ -103,7 +103,7 @@ def restarts_of(
     most : int
         The most brokers in a batch; 0: any number.
     most_load : float
-        The largest share of the clients' bytes that the leaders of a batch may have, if there is more than one.
+        The largest share of the clients' bytes that the leaders of a batch may have, if it is more than one broker.
     minutes : int
         How long a broker is down.
     voters : sequence of int
@@ -116,11 +116,13 @@ def restarts_of(
     brokers, hosts = to_brokers(hosts), hosts.sort_values("broker_id")
     rows = rows[list(COLUMNS)].sort_values(["topic", "partition"]).reset_index(drop=True)
     may_restart = brokers.is_live & ~brokers.must_empty
-    own = {"may_restart": may_restart, "spare": spare, "seconds": minutes * SECONDS_PER_MINUTE}
-    placements = {
-        name: placement_of(rows, brokers, is_now=name == BEFORE, limit=limits(hosts, throttles), **own)
-        for name in (BEFORE, AFTER)
+    own = {
+        "may_restart": may_restart,
+        "spare": spare,
+        "limit": limits(hosts, throttles),
+        "seconds": minutes * SECONDS_PER_MINUTE,
     }
+    placements = {name: placement_of(rows, brokers, is_now=name == BEFORE, **own) for name in (BEFORE, AFTER)}
     found = {
         name: fewest_batches(
             each.in_sync,

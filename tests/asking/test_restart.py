@@ -14,7 +14,6 @@ from asking.sections import Grid
 from optimizer.errors import ConfigError
 from optimizer.kafka.throttle import FOLLOWER_RATE
 from optimizer.planning.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT
-from optimizer.wording.restart_words import LACKS_PARTITIONS
 from sources.quorum import Quorum
 from tests.asking.small_run import BROKERS, CLUSTER, PARTITIONS, Row, asked, broker, make_facts, partition, write_run
 
@@ -104,9 +103,9 @@ def test_a_cap_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_partitions_that_the_run_does_not_know() -> None:
-    """The proof is about the others, and a remark says so."""
-    notes = [restart(make_facts(), asked(), lacks_partitions=lacks).notes[0] for lacks in (True, False)]
-    assert [note == LACKS_PARTITIONS for note in notes] == [True, False]
+    """The proof is about the others, and the answer says so."""
+    known, lacking = (restart(make_facts(), asked(), lacks_partitions=lacks).words() for lacks in (False, True))
+    assert lacking == f"{known} Partitions in input that was left out are not considered."
 
 
 def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
