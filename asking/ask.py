@@ -18,16 +18,18 @@ from asking.noticing import figures_of_groups
 from asking.options import variant_parser
 from asking.progress import say_estimate, say_plan
 from asking.question import VERBS, Question, question_of, with_racks
-from asking.restart import MINUTES, restart
+from asking.restart import restart
 from asking.retention import sections as retention_sections
 from asking.retire import SHOWN, retire
 from asking.run_facts import RunFacts, captured, read_facts, stored_answer
 from asking.sections import Document, Dots, Drawing, Grid, Section, text_lines, write_page
 from optimizer.cluster_policy import ClusterPolicy
+from optimizer.emit.quality_causes import OF_LEFT_OUT
 from optimizer.errors import ConfigError
 from optimizer.planning import alternatives as planning
 from optimizer.planning.in_memory import records
 from optimizer.planning.plan_figures import Figures, figures_of
+from optimizer.planning.restarts import MINUTES
 from optimizer.units import plural
 from schemas.verdicts import WITH_PLAN
 from sources.quorum import REMEDY, Quorum, parse_quorum
@@ -138,14 +140,17 @@ def written(options: argparse.Namespace, document: Document, to_json: Callable[[
 
 def _restart_lines(options: argparse.Namespace, facts: RunFacts, warehouse: Warehouse) -> Iterator[str]:
     _check_together(options)
+    stored = StoredRun(warehouse, facts.run_id, facts.cluster_id)
     found = restart(
         facts,
         question_of(options),
         spare=options.spare or 0,
         most=options.batches_of or 0,
+        most_load=options.batch_load or 1.0,
         minutes=options.restart_minutes or MINUTES,
         quorum=_quorum(Path(options.quorum)) if options.quorum else None,
-        throttles=StoredRun(warehouse, facts.run_id, facts.cluster_id).rows("throttles_found"),
+        throttles=stored.rows("throttles_found"),
+        lacks_partitions=any(row["rule"] in OF_LEFT_OUT for row in stored.rows("input_findings", "rule")),
         anyway=options.anyway,
     )
     yield from written(options, found.document(), found.as_json)
@@ -205,9 +210,9 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--of chooses the brokers for --retire N: also give it")
     if options.until and options.grow is None:
         raise ConfigError("--until is the last month of --grow: also give it, such as --grow 4%/month")
-    of_restart = (options.spare, options.batches_of, options.restart_minutes, options.quorum)
+    of_restart = (options.spare, options.batches_of, options.batch_load, options.restart_minutes, options.quorum)
     if any(of_restart) and not options.restart:
-        words = "--spare, --batches-of, --restart-minutes and --quorum"
+        words = "--spare, --batches-of, --batch-load, --restart-minutes and --quorum"
         raise ConfigError(f"{words} are about the batches of --restart: also give it")
     several = bool(options.variant or options.variants or options.alternatives)
     if retires + counts + several + (options.grow is not None) + options.restart > 1:

@@ -100,6 +100,8 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--spare", type=_count, metavar="N", help=text)
     text = "--restart: at most so many brokers in a batch"
     answers.add_argument("--batches-of", type=_count, metavar="N", help=text)
+    text = "--restart: at most this share of the clients' bytes on the leaders of a batch, e.g. 0.25"
+    answers.add_argument("--batch-load", type=_share, metavar="SHARE", help=text)
     text = "--restart: how long a broker is down (default: 5)"
     answers.add_argument("--restart-minutes", type=_count, metavar="N", help=text)
     text = "--restart: output of kafka-metadata-quorum.sh describe --status, if brokers are controllers too"
@@ -193,7 +195,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share of a disk: write a number up to 1, such as 0.7")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share: write a number up to 1, such as 0.7")
     return share
 
 

@@ -10,15 +10,26 @@ import pandas as pd
 
 from asking.answer import answer
 from asking.question import Question, instance_for
-from asking.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT, Placement, limits, placement_of, slows
 from asking.run_facts import RunFacts, captured
 from asking.sections import Document, Grid, Section
-from optimizer.domain import Bools, Brokers, Ints
+from optimizer.domain import Bools, Brokers
 from optimizer.errors import ConfigError
 from optimizer.planning.arrays import to_brokers
 from optimizer.planning.exposed import UNKNOWN_MIN_ISR
-from optimizer.solve.restart_batches import Batches, fewest_batches
-from optimizer.units import SECONDS_PER_MINUTE, agree, clause, first_of, human_bytes, human_time, plural
+from optimizer.planning.restart_placement import ALL_REQUIRED, NEVER, NO_SPARE, ONE_REPLICA, SHORT, slows
+from optimizer.planning.restarts import AFTER, BEFORE, MINUTES, Restarts, restarts_of
+from optimizer.units import (
+    SECONDS_PER_MINUTE,
+    agree,
+    clause,
+    first_of,
+    human_bytes,
+    human_percent,
+    human_ratio,
+    human_time,
+    plural,
+)
+from optimizer.wording.restart_words import restart_in_words
 from sources.quorum import REMEDY, Quorum
 
 _CAUSES = {
@@ -28,7 +39,9 @@ _CAUSES = {
     NO_SPARE: "fewer spare replicas than asked; writes go on",
 }
 _SHOWN = 3  # topics in a sentence
-MINUTES = 5  # that a broker is down, unless the question says how long
+_WHEN = {BEFORE: "Now", AFTER: "After this plan"}
+_NEVER = "never"
+_SEARCH = 20.0  # deterministic time
 
 
 @dataclass(frozen=True)
@@ -39,14 +52,11 @@ class Restart:
     ----------
     facts, question :
         What was asked.
-    spare, most : int
-        As for ``restart``.
-    topics : sequence of str
-        The topic of each partition.
-    placements, found : mapping
-        By name: now, and after the plan.
-    racks : sequence of str
-        The rack of each broker; "" without one.
+    spare, most, most_load :
+        As for ``restarts_of``.
+    restarts : Restarts
+    lacks_partitions : bool
+        Whether the run may not know all partitions.
     quorum : Quorum or None
         The controllers, if they were given.
     notes : sequence of str
@@ -57,46 +67,38 @@ class Restart:
     question: Question
     spare: int
     most: int
-    topics: Sequence[str]
-    ids: Ints
-    racks: Sequence[str]
+    most_load: float
+    restarts: Restarts
+    lacks_partitions: bool
     quorum: Quorum | None
-    placements: Mapping[str, Placement]
-    found: Mapping[str, Batches]
     notes: Sequence[str]
 
     def words(self) -> str:
         """One sentence."""
-        now, after = (f"{len(found.batches)}" for found in self.found.values())
-        proofs = [
-            "proven fewest" if f.is_proven else f"the best found, {f.bound} or more are needed"
-            for f in self.found.values()
-        ]
-        text = f"Restart in {now} {agree(int(now), 'batch', 'batches')} now ({proofs[0]}), in {after} after this plan"
-        blocks = f"; what blocks: {self._listed(self.blockers)}" if self.blockers else ""
-        return f"{text} ({proofs[1]}){blocks}."
+        before, after = self.restarts.found.values()
+        batches, least = (len(before.batches), len(after.batches)), (before.bound, after.bound)
+        blockers = self._listed(self.blockers) if self.blockers else ""
+        return restart_in_words(batches, least, blockers, lacks_partitions=self.lacks_partitions)
 
     def asked(self) -> str:
         """The question in words."""
+        limits = [f"batches of {self.most}"] if self.most else []
+        limits += [f"batches with {human_percent(100 * self.most_load)} of the load"] if self.most_load < 1 else []
         spare = [plural(self.spare, "spare replica")] if self.spare else []
-        return ", ".join([self.question.words(), *spare, *([f"batches of {self.most}"] if self.most else [])])
+        return ", ".join([self.question.words(), *spare, *limits])
 
     @property
     def blockers(self) -> dict[str, int]:
-        """Partitions by topic that the batches after the plan would stop now; empty if the plan saves no batch."""
-        now, after = self.found["now"], self.found["after"]
-        if len(after.batches) >= len(now.batches):
-            return {}
-        return self._by_topic(self.placements["now"].blocks(after.batches))
+        """How many partitions of each topic the batches after the plan would stop before it."""
+        return self._by_topic(self.restarts.blocks)
 
     def document(self) -> Document:
         """The sentence, a table of batches for each placement, what no order saves, and notes."""
         run = f"{self.facts.cluster_id}: restart batches, from run {self.facts.run_id}{captured(self.facts)}"
-        titles = {"now": "Batches now", "after": "Batches after this plan"}
-        sections = [Section(titles[name], [self._grid(name)]) for name in self.found]
+        sections = [Section(f"Batches {when.lower()}", [self._grid(name)]) for name, when in _WHEN.items()]
         losses = [
-            f"{'Now' if name == 'now' else 'After this plan'}: {self._listed(topics)}: {_CAUSES[cause]}."
-            for name in self.found
+            f"{when}: {self._listed(topics)}: {_CAUSES[cause]}."
+            for name, when in _WHEN.items()
             for cause, topics in self._not_saved(name).items()
         ]
         sections += [Section("What no order saves", losses), Section("Remarks", self.notes)]
@@ -113,62 +115,69 @@ class Restart:
             "asked": self.asked(),
             "spare": self.spare,
             "batches_of": self.most or None,
+            "batch_load": self.most_load if self.most_load < 1 else None,
             "blockers": self.blockers,
-            "minutes_down": self.placements["now"].seconds // SECONDS_PER_MINUTE,
-            "placements": {name: self._placement(name) for name in self.found},
+            "minutes_down": self.restarts.placements[BEFORE].seconds // SECONDS_PER_MINUTE,
+            "placements": {name: self._placement(name) for name in _WHEN},
             "notes": [*self.notes],
         }
         return json.dumps(content)
 
     def _placement(self, name: str) -> dict[str, Any]:
-        found = self.found[name]
+        found = self.restarts.found[name]
+        batches = [
+            {key: value for key, value in batch.items() if key not in ("placement", "batch")}
+            for batch in self._batches(name)
+        ]
         return {
             "proven_minimum": found.bound,
             "is_proven": found.is_proven,
-            "pairwise_apart": self._ids(found.clique),
-            "batches": [*self._batches(name)],
+            "pairwise_apart": self.restarts.ids[list(found.clique)].tolist(),
+            "batches": batches,
             "not_saved": self._not_saved(name),
         }
 
     def _batches(self, name: str) -> Iterator[dict[str, Any]]:
         """Facts about each batch; the one of the active controller is the last."""
         active = self.quorum.active if self.quorum else None
-        for batch in sorted(self.found[name].batches, key=lambda batch: active in self._ids(batch)):
-            ids, racks = self._ids(batch), sorted({self.racks[b] for b in batch if self.racks[b]})
-            voters = {"voters": [b for b in ids if b in self.quorum.voters]} if self.quorum else {}
-            yield {"brokers": ids, "racks": racks, **voters, **self.placements[name].effects(batch)}
+        batches = (batch for batch in self.restarts.rows() if batch["placement"] == name)
+        for batch in sorted(batches, key=lambda batch: active in batch["brokers"]):
+            seconds = batch["in_sync_seconds"]
+            voters = {"voters": [b for b in batch["brokers"] if b in self.quorum.voters]} if self.quorum else {}
+            yield {**batch, **voters, "in_sync_seconds": _NEVER if seconds == NEVER else seconds}
 
     def _grid(self, name: str) -> Grid:
         header = ["batch", "brokers", "racks", "partitions then at min ISR", "leaders that move"]
-        known, batches = self.placements[name].received.any(), [*self._batches(name)]
+        batches = [*self._batches(name)]
+        known = any(batch["missed_bytes"] is not None for batch in batches)
+        loads = any(batch["others_load_ratio"] is not None for batch in batches)
         stops = any(batch["partitions_stopped"] for batch in batches)
         rows = []
         for number, batch in enumerate(batches, start=1):
             brokers = [f"{b} (controller)" if b in batch.get("voters", ()) else f"{b}" for b in batch["brokers"]]
             figures = [f"{batch[key]:,}" for key in ("partitions_at_min_isr", "leaders_to_move")]
             figures += [f"{batch['partitions_stopped']:,}"] if stops else []
+            figures += [_ratio(batch["others_load_ratio"])] if loads else []
             if known:
                 figures += [human_bytes(batch["missed_bytes"]), _in_sync_after(batch["in_sync_seconds"])]
             rows.append([f"{number}", ", ".join(brokers), ", ".join(batch["racks"]), *figures])
-        header += [*(["take no writes"] if stops else []), *(["missed", "in sync after"] if known else [])]
+        header += [*(["take no writes"] if stops else []), *(["load of the others"] if loads else [])]
+        header += ["missed", "in sync after"] if known else []
         return Grid(header, rows, texts=(0, 1, 2))
 
     def _not_saved(self, name: str) -> dict[str, dict[str, int]]:
         """Partitions by cause and topic."""
-        causes = np.array(self.placements[name].causes())
+        causes = np.array(self.restarts.placements[name].causes())
         return {cause: self._by_topic(causes == cause) for cause in _CAUSES if (causes == cause).any()}
 
     def _by_topic(self, chosen: Bools) -> dict[str, int]:
-        names, counts = np.unique(np.array(self.topics)[chosen], return_counts=True)
-        return dict(sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda item: (-item[1], item[0])))
+        counts = self.restarts.partitions["topic"][chosen].value_counts()
+        return dict(sorted(((str(topic), int(n)) for topic, n in counts.items()), key=lambda item: (-item[1], item[0])))
 
     def _listed(self, topics: Mapping[str, int]) -> str:
         more = [plural(len(topics) - _SHOWN, "other")] if len(topics) > _SHOWN else []
         names = ", ".join([*[*topics][:_SHOWN], *more])
         return f"{plural(sum(topics.values()), 'partition')} of {agree(len(topics), 'topic', 'topics')} {names}"
-
-    def _ids(self, brokers: Sequence[int]) -> list[int]:
-        return self.ids[list(brokers)].tolist()
 
 
 def restart(
@@ -177,25 +186,25 @@ def restart(
     *,
     spare: int = 0,
     most: int = 0,
+    most_load: float = 1.0,
     minutes: int = MINUTES,
     quorum: Quorum | None = None,
     throttles: Iterable[Mapping[str, Any]] = (),
+    lacks_partitions: bool = False,
     anyway: bool = False,
 ) -> Restart:
     """The fewest restart batches before and after the plan of a question.
 
     Parameters
     ----------
-    spare : int
-        Replicas above min.insync.replicas that stay up where there are so many.
-    most : int
-        The most brokers in a batch; 0: any number.
-    minutes : int
-        How long a broker is down.
+    spare, most, most_load, minutes :
+        As for ``restarts_of``.
     quorum : Quorum, optional
         Voters that are brokers too are in different batches.
     throttles : iterable of mapping
         Rows of ``throttles_found``.
+    lacks_partitions :
+        As for ``Restart``.
     anyway : bool
         As for ``answer``.
 
@@ -208,27 +217,25 @@ def restart(
     if planned.plan is None:
         raise ConfigError(f"--restart: {question.words()} does not fit, so there is no plan: add --anyway")
     _, instance, hosts = instance_for(facts, question)
-    brokers, hosts = to_brokers(hosts), hosts.sort_values("broker_id")
-    rows = planned.plan.tables["compared"].sort_values(["topic", "partition"])
-    may_restart = brokers.is_live & ~brokers.must_empty
-    limit = limits(hosts, throttles)
-    placements = {
-        name: placement_of(
-            rows, brokers, name, may_restart=may_restart, spare=spare, limit=limit, seconds=minutes * SECONDS_PER_MINUTE
-        )
-        for name in ("now", "after")
-    }
-    groups = brokers.rack if brokers.racks_matter else None
-    voters = np.flatnonzero(np.isin(brokers.ids, quorum.voters if quorum else ()))
-    found = {
-        name: fewest_batches(each.in_sync, each.may_be_down, may_restart, apart=voters, most=most, groups=groups)
-        for name, each in placements.items()
-    }
-    racks = [rack if isinstance(rack, str) else "" for rack in hosts["rack"]]
-    unknown = brokers.ids[may_restart & np.isnan(limit) & placements["now"].received.any()]
-    notes = [*_notes(instance, brokers), *_pace_notes(unknown, throttles), *_quorum_notes(quorum, brokers, may_restart)]
-    topics = rows["topic"].tolist()
-    return Restart(facts, question, spare, most, topics, brokers.ids, racks, quorum, placements, found, notes)
+    restarts = restarts_of(
+        planned.plan.tables["compared"],
+        hosts,
+        spare=spare,
+        most=most,
+        most_load=most_load,
+        minutes=minutes,
+        voters=quorum.voters if quorum else (),
+        throttles=throttles,
+        deterministic_time=_SEARCH,
+    )
+    brokers, now = to_brokers(hosts), restarts.placements[BEFORE]
+    unknown = brokers.ids[now.may_restart & np.isnan(now.limit) & now.received.any()]
+    notes = [
+        *_notes(instance, brokers),
+        *_pace_notes(unknown, throttles),
+        *_quorum_notes(quorum, brokers, now.may_restart),
+    ]
+    return Restart(facts, question, spare, most, most_load, restarts, lacks_partitions, quorum, notes)
 
 
 def _notes(instance: pd.DataFrame, brokers: Brokers) -> Iterator[str]:
@@ -240,6 +247,10 @@ def _notes(instance: pd.DataFrame, brokers: Brokers) -> Iterator[str]:
     if moving := int(instance["controller_replicas"].notna().sum()):
         yield f"{clause(moving, 'partition', 'is', 'are')} being reassigned: ask again when that is done."
     yield "After each batch wait until all replicas are in sync, then elect preferred leaders."
+
+
+def _ratio(value: float | None) -> str:
+    return "unknown" if value is None else human_ratio(value)
 
 
 def _in_sync_after(seconds: int | str | None) -> str:

@@ -77,7 +77,8 @@ _IN_ORDER = (
         ),
         (
             *("plan", "waves", "rack_flow", "broker_waves", "dir_balance", "dir_moves", "throttles"),
-            *("broker_balance", "plan_summary", "exposure", "wave_findings", "alternatives"),
+            *("broker_balance", "plan_summary", "exposure", "restart_batches"),
+            *("wave_findings", "alternatives"),
             *("consumer_load", "consumer_impact"),
         ),
         ("clusters", "policy", "solver", "schedule", "emit.throttle_style"),

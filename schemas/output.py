@@ -264,6 +264,43 @@ EXPOSURE = Table(
     ),
 )
 
+RESTART_BATCHES = Table(
+    name="restart_batches",
+    doc="Brokers that may restart together, so that no partition that can avoid it falls below min.insync.replicas; "
+    "before and after the plan. Brokers that are not alive or must be empty are in none. plan_summary says how many "
+    "batches are needed at least.",
+    columns=keyed(
+        column("placement", "string", "before or after the plan"),
+        column("batch", "int", "number of the batch, from 1"),
+        column("brokers", "array<int>", "its brokers, ascending"),
+        column("racks", "array<string>", "their racks, ascending"),
+        column("partitions_at_min_isr", "int", "partitions that are at min.insync.replicas while it is down"),
+        column("partitions_stopped", "int", "partitions that then take no writes, in any order of the brokers"),
+        column("leaders_to_move", "int", "partitions that get another leader"),
+        column(
+            "others_load_ratio",
+            "double",
+            "clients' bytes of the leaders on all other brokers, over those when all are up; null if they have none",
+            nullable=True,
+        ),
+        column(
+            "missed_bytes",
+            "bigint",
+            "written to its replicas while it is down for five minutes; null if no rates are known",
+            nullable=True,
+        ),
+        column(
+            "in_sync_seconds",
+            "bigint",
+            "from its start until they are in sync, at the network's rate or a throttle's; null if that is unknown; "
+            "-1: never, because more is written",
+            nullable=True,
+        ),
+    ),
+    key=("placement", "batch"),
+    checks=(("placement_known", "placement IN ('before', 'after')"),),
+)
+
 WAVE_FINDINGS = Table(
     name="wave_findings",
     doc="One problem that the execution of the plan causes, or that its losses would cause.",
@@ -307,6 +344,7 @@ DOCUMENTS = Table(
 TABLES = (
     *(PLAN, WAVES, RACK_FLOW, BROKER_WAVES, DIR_BALANCE, DIR_MOVES, THROTTLES, BROKER_BALANCE, PLAN_SUMMARY),
     EXPOSURE,
+    RESTART_BATCHES,
     WAVE_FINDINGS,
     ALTERNATIVES,
     DOCUMENTS,

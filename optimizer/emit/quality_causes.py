@@ -32,6 +32,8 @@ OF_PLACEMENTS = frozenset(
         "topic_name_legal",
     }
 )
+# Rules of findings about input that may have had partitions of which the plan knows nothing.
+OF_LEFT_OUT = OF_PLACEMENTS | {"readable", UNREADABLE_FILE, TOOL_ERROR, "no_partition_missing"}
 # Rules that quarantine rows, which count in the share.
 QUARANTINING = OF_PLACEMENTS | {
     "broker_id_legal",

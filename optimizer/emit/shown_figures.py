@@ -8,8 +8,10 @@ from optimizer.domain import FindingCode
 from optimizer.emit.broker_lines import fullest_disks
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.figure_table import BY_NAME, FULLEST_DISK, LOSSES, UNDONE, left_undone
+from optimizer.emit.quality_causes import OF_LEFT_OUT
 from optimizer.emit.rows import FigureRow
 from optimizer.units import clause, first_of, human_bytes, human_count, human_rate, human_ratio, plural
+from optimizer.wording.restart_words import restart_in_words
 
 NOTHING = "-"
 _SIDES = ("before", "baseline", "after")
@@ -82,6 +84,20 @@ def loss_note(plan: ClusterPlan) -> str:
         "A partition is stopped if it takes no writes with acks=all, or has no leader. Worst moment: before the "
         f"plan, while a wave runs, between waves, or after it.{single}{assumed}"
     )
+
+
+def restarts(plan: ClusterPlan) -> str:
+    """In how many batches brokers may restart, in one sentence or two; empty if that was not computed."""
+    before, after = (
+        (int(plan.number("restart_batches", side)), int(plan.number("restart_batches_bound", side)))
+        for side in ("before", "after")
+    )
+    if not before[0]:
+        return ""
+    blocking, topics = (int(plan.number(f"restart_{name}", "before")) for name in ("blockers", "blocking_topics"))
+    blockers = f"{plural(blocking, 'partition')} of {plural(topics, 'topic')}" if blocking else ""
+    lacks = any(row.rule in OF_LEFT_OUT for row in plan.input_findings)
+    return restart_in_words((before[0], after[0]), (before[1], after[1]), blockers, lacks_partitions=lacks)
 
 
 def limited(plan: ClusterPlan) -> str:

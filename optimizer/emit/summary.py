@@ -20,6 +20,7 @@ from optimizer.emit.shown_figures import (
     lines,
     loss_lines,
     loss_note,
+    restarts,
 )
 from optimizer.units import human_bytes, human_rate, human_ratio, human_time, human_times, plural
 
@@ -135,6 +136,7 @@ def _losses(plan: ClusterPlan) -> Iterator[str]:
         yield _row("If a broker or a rack fails", "before", "worst moment", "after")
         yield from table
         yield from paragraph(loss_note(plan))
+    yield from paragraph(restarts(plan))
 
 
 def summary_text(plan: ClusterPlan, decision: Decision, written: Sequence[Document]) -> str:

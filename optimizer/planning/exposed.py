@@ -115,8 +115,8 @@ def _exposed(rows: pd.DataFrame, brokers: Brokers, *, counts_all: bool) -> Expos
     min_isr = rows["min_insync_replicas"].to_numpy(dtype="float64", na_value=float(UNKNOWN_MIN_ISR))
     return Exposed(
         replicas=replicas,
-        in_sync=_members(replicas, rows["isr"], brokers.ids),
-        eligible=_members(replicas, rows["elr"], brokers.ids),
+        in_sync=members(replicas, rows["isr"], brokers.ids),
+        eligible=members(replicas, rows["elr"], brokers.ids),
         leader=np.where(leader >= 0, np.searchsorted(brokers.ids, leader), -1),
         min_isr=min_isr.astype(np.int64),
         allows_unclean=rows["allows_unclean_election"].eq(True).to_numpy(dtype=bool),
@@ -136,7 +136,7 @@ def _busiest_near_leaders(rows: pd.DataFrame, exposed: Exposed, brokers: Brokers
     return busiest_near_leaders(exposed, near.leader)
 
 
-def _members(replicas: Ints, lists: pd.Series, ids: Ints) -> Bools:
+def members(replicas: Ints, lists: pd.Series, ids: Ints) -> Bools:
     """Which replicas are in the lists of broker ids, (P, W); a missing list is empty."""
     marked = replica_matrix(lists.map(lambda x: x if x is not None else []), ids)
     return np.asarray(same_slots(replicas, marked).any(axis=2))
@@ -226,7 +226,7 @@ def _under_replicated(
     Observers may be out of sync, and partitions in flight have a finding of their own.
     """
     lists, leaderless = exposed.replicas, exposed.leader < 0
-    counts = (lists >= 0) & ~_members(lists, rows["observers"], brokers.ids)
+    counts = (lists >= 0) & ~members(lists, rows["observers"], brokers.ids)
     counts &= rows["controller_replicas"].isna().to_numpy(dtype=bool)[:, None]
     out = counts & (leaderless[:, None] | ~exposed.in_sync)
     stays = out & same_slots(lists, exposed.target).any(axis=2)

@@ -8,7 +8,7 @@ J. C. Culberson, Iterated greedy graph coloring and the difficulty landscape, Un
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import permutations
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -16,10 +16,11 @@ from ortools.sat.python import cp_model
 from optimizer.domain import Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
 
-_MOST_LITERALS = 1_000_000  # of a model: with 1,000 brokers the greedy batches and the bound from sizes must do
+_MOST_LITERALS = 2_000_000  # of a model: with 1,000 brokers the greedy batches and the bound from sizes must do
 _ROUNDS = 100  # of the iterated greedy method
 
 Row = tuple[frozenset[int], int]  # brokers, and how many of them may be in one batch
+Cap = tuple[Ints, int]  # weights of all brokers, and the most that a batch weighs
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def fewest_batches(
     may_restart: Bools,
     *,
     apart: Ints | None = None,
-    most: int = 0,
+    caps: Sequence[Cap] = (),
     groups: Ints | None = None,
     deterministic_time: float = 20.0,
 ) -> Batches:
@@ -68,8 +69,8 @@ def fewest_batches(
         Brokers to put into batches.
     apart : (N,) int64, optional
         Brokers that are never together, whatever their partitions.
-    most : int
-        The most brokers in a batch; 0: any number.
+    caps : sequence of (weights, cap)
+        The brokers of a batch together weigh no more, (B,) int64. A broker that is too heavy is as heavy as the cap.
     groups : (B,) int64, optional
         Brokers that a person would restart together, such as racks: the batches, if they are allowed and as few as the
         best of the greedy method.
@@ -78,9 +79,11 @@ def fewest_batches(
     """
     brokers = np.flatnonzero(may_restart)
     ordered = brokers if groups is None else brokers[np.argsort(groups[brokers], kind="stable")]
-    rows = restart_rows(in_sync, slack, may_restart)
-    rows += [(frozenset(pair), 1) for pair in combinations(np.intersect1d([] if apart is None else apart, brokers), 2)]
-    problem = _Problem.of(rows, ordered.tolist(), len(may_restart), most)
+    pairs, rows = restart_rows(in_sync, slack, may_restart)
+    alone = np.intersect1d([] if apart is None else apart, brokers).astype(np.int64)
+    pairs[np.ix_(alone, alone)] = ~np.eye(len(alone), dtype=bool)
+    capped = [(np.minimum(weights, cap), cap) for weights, cap in caps]
+    problem = _Problem(ordered.tolist(), pairs, rows, capped)
     given = [] if groups is None else [brokers[groups[brokers] == each].tolist() for each in np.unique(groups[brokers])]
     clique = problem.clique()
     bound = max(len(clique), problem.least())
@@ -101,50 +104,44 @@ def fewest_batches(
     return Batches(tuple(batches), bound, tuple(sorted(clique)))
 
 
-def restart_rows(in_sync: Ints, slack: Ints, may_restart: Bools) -> list[Row]:
-    """The distinct sets of brokers of which only some may be in one batch; slack 1 becomes pairs.
+def restart_rows(in_sync: Ints, slack: Ints, may_restart: Bools) -> tuple[Bools, list[Row]]:
+    """The pairs of brokers that are never in one batch, (B, B), from slack 1; distinct larger sets and their limits.
 
     Parameters
     ----------
     in_sync, slack, may_restart :
         As for ``fewest_batches``.
     """
-    counts = (in_sync >= 0) & may_restart[in_sync]
-    binds = (slack > 0) & (counts.sum(axis=1) > slack)
-    members = np.sort(np.where(counts, in_sync, -1)[binds], axis=1)
+    members = np.where((in_sync >= 0) & may_restart[in_sync], in_sync, -1)
+    apart = np.zeros((len(may_restart), len(may_restart)), dtype=bool)
+    for one, other in permutations(members[slack == 1].T, 2):
+        both = (one >= 0) & (other >= 0)
+        apart[one[both], other[both]] = True
+    binds = (slack > 1) & ((members >= 0).sum(axis=1) > slack)
     least: dict[frozenset[int], int] = {}
-    for limit, *ids in np.unique(np.column_stack([slack[binds], members]), axis=0).tolist():
+    for limit, *ids in np.unique(np.column_stack([slack, np.sort(members, axis=1)])[binds], axis=0).tolist():
         least.setdefault(frozenset(b for b in ids if b >= 0), limit)  # ascending: the lowest limit of a set is first
-    pairs = {pair for ids, limit in least.items() if limit == 1 for pair in combinations(sorted(ids), 2)}
-    return [*((frozenset(pair), 1) for pair in sorted(pairs)), *(row for row in least.items() if row[1] > 1)]
+    return apart, [*least.items()]
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """Brokers, the pairs that are never together (B, B), and larger sets with their limits."""
+    """Brokers, the pairs that are never together (B, B), larger sets with their limits, and caps of a batch."""
 
     brokers: list[int]
     apart: Bools
     rows: list[Row]
-    most: int
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], brokers: list[int], size: int, most: int) -> "_Problem":
-        apart = np.zeros((size, size), dtype=bool)
-        for ids, limit in rows:
-            if limit == 1:
-                low, high = sorted(ids)
-                apart[low, high] = apart[high, low] = True
-        return cls(brokers, apart, [row for row in rows if row[1] > 1], most or max(len(brokers), 1))
+    caps: list[Cap]
 
     def least(self) -> int:
         """A lower bound from sizes alone."""
-        return max([-(-len(self.brokers) // self.most), *(-(-len(ids) // limit) for ids, limit in self.rows)])
+        by_weight = (-(-int(weights[self.brokers].sum()) // cap) for weights, cap in self.caps)
+        return max([min(len(self.brokers), 1), *by_weight, *(-(-len(ids) // limit) for ids, limit in self.rows)])
 
     def allows(self, batches: Iterable[Sequence[int]]) -> bool:
         """Whether these batches meet all rows."""
         return all(
-            len(batch) <= self.most
+            all(weights[batch].sum() <= cap for weights, cap in self.caps)
             and not self.apart[np.ix_(batch, batch)].any()
             and all(len(ids.intersection(batch)) <= limit for ids, limit in self.rows)
             for batch in batches
@@ -179,7 +176,9 @@ class _Problem:
                 blocked.append(np.zeros(len(self.apart), dtype=bool))
                 taken.append(np.zeros(len(self.rows), dtype=np.int64))
             batches[at].append(broker)
-            blocked[at] |= self.apart[broker] | (len(batches[at]) >= self.most)
+            blocked[at] |= self.apart[broker]
+            for weights, cap in self.caps:
+                blocked[at] |= weights[batches[at]].sum() + weights > cap
             rows = self._rows_of[broker]
             taken[at][rows] += 1
             blocked[at] |= self._holds[rows[taken[at][rows] >= self._limits[rows]]].any(axis=0)
@@ -204,15 +203,14 @@ class _Problem:
 
     def clique(self) -> list[int]:
         """Pairwise apart; the best of one greedy start at each broker."""
-        best: list[int] = []
-        for start in self.brokers:
-            clique, common = [start], self.apart[start].copy()
-            while common.any():
-                ids = np.flatnonzero(common)
-                clique.append(int(ids[self.apart[np.ix_(ids, ids)].sum(axis=1).argmax()]))
-                common &= self.apart[clique[-1]]
-            best = max(best, clique, key=len)
-        return best
+        apart, starts = self.apart.astype(np.float32), np.array(self.brokers, dtype=np.int64)
+        common, found = apart[starts], starts[:, None]
+        while common.any():
+            grows = common.any(axis=1)
+            common, found = common[grows], found[grows]
+            best = np.where(common > 0, common @ apart, -1).argmax(axis=1)
+            common, found = common * apart[best], np.column_stack([found, best])
+        return found[0].tolist() if len(found) else []
 
     def search(self, solver: cp_model.CpSolver, count: int, clique: Sequence[int]) -> tuple[int, list[list[int]]]:
         """So many batches, or none, and the status. The members of a clique have a batch each."""
@@ -227,8 +225,8 @@ class _Problem:
                 model.add_at_most_one(x[b][batch] for b in each)
             for ids, limit in self.rows:
                 model.add(sum(x[b][batch] for b in sorted(ids)) <= limit)
-            if self.most < len(self.brokers):
-                model.add(sum(variables[batch] for variables in x.values()) <= self.most)
+            for weights, cap in self.caps:
+                model.add(sum(int(weights[b]) * variables[batch] for b, variables in x.items()) <= cap)
         status = solver.solve(model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return int(status), []
@@ -236,8 +234,8 @@ class _Problem:
         return int(status), [batch for batch in chosen if batch]
 
     def literals(self, count: int) -> int:
-        """The size of the model for so many batches."""
-        return count * sum(map(len, [*self._covering_cliques, *(ids for ids, _ in self.rows)]))
+        """The most literals of the model for so many batches."""
+        return count * (int(self.apart.sum()) // 2 + sum(len(ids) for ids, _ in self.rows))
 
     @cached_property
     def _covering_cliques(self) -> list[list[int]]:

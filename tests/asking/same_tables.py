@@ -14,6 +14,7 @@ from asking.question import Question, facts_for, settings_for
 from asking.run_facts import read_facts
 from optimizer.planning.in_memory import plan_in_memory, records
 from optimizer.planning.policy.all_rules import instance_of
+from optimizer.planning.restarts import restarts_of
 from stored.tables import Warehouse
 
 OF_INSTANCE = ("instance", "instance_brokers")
@@ -29,6 +30,7 @@ OF_PLAN = (
         "broker_balance",
         "plan_summary",
         "exposure",
+        "restart_batches",
         "wave_findings",
         "consumer_load",
         "consumer_impact",
@@ -66,12 +68,23 @@ def differences(
     instance, hosts = instance_of(changed.partitions, changed.brokers, settings, cluster_id)
     plan = plan_in_memory(instance, hosts.assign(run_id=run_id), settings, captured_at=facts.captured_at)
     of_consumers = {name: pd.DataFrame(rows, dtype=object) for name, rows in consumer_tables(changed, plan).items()}
-    tables = {**plan.tables, **of_consumers, "instance": instance, "instance_brokers": hosts}
+    throttles = warehouse.rows("throttles_found", run_id=run_id, cluster_id=cluster_id)
+    restarts = with_restarts(plan.tables, hosts, throttles)
+    tables = {**plan.tables, **of_consumers, **restarts, "instance": instance, "instance_brokers": hosts}
     stored = {
         name: (planned or warehouse).rows(name, run_id=run_id, cluster_id=cluster_id)
         for name in (*OF_INSTANCE, *OF_PLAN)
     }
     return [*tables_that_differ(stored, tables)]
+
+
+def with_restarts(
+    tables: Mapping[str, pd.DataFrame], hosts: pd.DataFrame, throttles: Iterable[Row]
+) -> dict[str, pd.DataFrame]:
+    """Restart batches, and ``plan_summary`` with their figures."""
+    found = restarts_of(tables["compared"], hosts, throttles=throttles)
+    summary = pd.DataFrame([*records(tables["plan_summary"]), *found.figures()], dtype=object)
+    return {"restart_batches": pd.DataFrame(found.rows(), dtype=object), "plan_summary": summary}
 
 
 def tables_that_differ(stored: Mapping[str, Iterable[Row]], tables: Mapping[str, pd.DataFrame]) -> Iterable[str]:

@@ -10,10 +10,10 @@ import pytest
 
 from asking.cli import main
 from asking.restart import restart
-from asking.restart_placement import ALL_REQUIRED, NEVER, NO_SPARE, ONE_REPLICA, SHORT
 from asking.sections import Grid
 from optimizer.errors import ConfigError
 from optimizer.kafka.throttle import FOLLOWER_RATE
+from optimizer.planning.restart_placement import ALL_REQUIRED, NO_SPARE, ONE_REPLICA, SHORT
 from sources.quorum import Quorum
 from tests.asking.small_run import BROKERS, CLUSTER, PARTITIONS, Row, asked, broker, make_facts, partition, write_run
 
@@ -53,13 +53,13 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_main(tmp_path, "--restart", "--batches-of", "1", "--spare", "2", "--json", "--html", str(page)) == 0
     [line] = capsys.readouterr().out.splitlines()
     content = json.loads(line)
-    now = content["placements"]["now"]
+    now = content["placements"]["before"]
     assert content["asked"] == "no change, 2 spare replicas, batches of 1"
     assert (now["proven_minimum"], now["is_proven"], len(now["batches"])) == (6, True, 6)
     assert [batch["brokers"] for batch in now["batches"]] == [[number] for number in range(1, 7)]
     figures = {"partitions_at_min_isr": 8, "partitions_stopped": 0, "leaders_to_move": 6}
-    pace = {"missed_bytes": 2_400_000_000, "in_sync_seconds": None}
-    assert now["batches"][0] == {"brokers": [1], "racks": ["a"], **figures, **pace}
+    load = {"others_load_ratio": 2.0, "missed_bytes": 2_400_000_000, "in_sync_seconds": None}
+    assert now["batches"][0] == {"brokers": [1], "racks": ["a"], **figures, **load}
     assert (content["blockers"], now["not_saved"]) == ({}, {NO_SPARE: {"clicks": 8, "audit": 2, "pair": 2}})
     assert "Batches after this plan" in page.read_text(encoding="utf-8")
 
@@ -78,16 +78,34 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_why_no_order_saves_a_partition(row: Row, cause: str) -> None:
     """With one replica to spare."""
     found = restart(make_facts(partitions=[row]), asked("--set", "policy.max_moves=1"), spare=1)
-    assert found.placements["now"].causes() == [cause]
+    assert found.restarts.placements["before"].causes() == [cause]
 
 
 def test_a_spare_replica_costs_batches_but_never_safety() -> None:
     """A partition of three replicas that needs one: two may be down, one with a spare. What has no spare is kept up."""
     rows = [partition("t", 0, [1, 3, 5], min_insync_replicas=1)]
-    counts = [len(restart(make_facts(partitions=rows), asked(), spare=spare).found["now"].batches) for spare in (0, 1)]
-    assert counts == [2, 3]
-    found = restart(make_facts(partitions=STRICT), asked(), spare=1)
-    assert not any(found.placements["now"].effects(b)["partitions_stopped"] for b in found.found["now"].batches)
+    free, spared = (restart(make_facts(partitions=rows), asked(), spare=spare).restarts for spare in (0, 1))
+    assert [len(found.found["before"].batches) for found in (free, spared)] == [2, 3]
+    found = restart(make_facts(partitions=STRICT), asked(), spare=1).restarts
+    assert not any(batch["partitions_stopped"] for batch in found.rows() if batch["placement"] == "before")
+
+
+def test_a_cap_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The leaders of a batch have at most this share of the clients' bytes, and the table says what the others get."""
+    page = tmp_path / "page.html"
+    assert run_main(tmp_path, "--restart", "--batch-load", "0.2", "--json", "--html", str(page)) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["asked"] == "no change, batches with 20 % of the load"
+    assert "load of the others" in page.read_text(encoding="utf-8")
+    batches = content["placements"]["after"]["batches"]
+    assert content["batch_load"] == 0.2
+    assert all(batch["others_load_ratio"] <= 1 / 0.8 for batch in batches if len(batch["brokers"]) > 1)
+
+
+def test_partitions_that_the_run_does_not_know() -> None:
+    """The proof is about the others, and the answer says so."""
+    known, lacking = (restart(make_facts(), asked(), lacks_partitions=lacks).words() for lacks in (False, True))
+    assert lacking == f"{known} Partitions in input that was left out are not considered."
 
 
 def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
@@ -97,7 +115,7 @@ def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
     content = json.loads(found.as_json())
     for placement in content["placements"].values():
         assert sorted(b for batch in placement["batches"] for b in batch["brokers"]) == [1, 2, 3, 4, 7]
-    assert content["placements"]["now"]["not_saved"] == {SHORT: {"audit": 2}}
+    assert content["placements"]["before"]["not_saved"] == {SHORT: {"audit": 2}}
     assert content["notes"][:2] == ["Left out, to be emptied: 5.", "Left out, not alive: 6."]
 
 
@@ -135,7 +153,7 @@ def paced(*, network: int | None, throttle: str | None = None) -> dict[str, Any]
     rows = [partition("t", 0, [1, 3, 5], min_insync_replicas=2, in_bytes_per_s=MB)]
     found = [{"entity_name": "1", "config_name": FOLLOWER_RATE, "config_value": throttle}] if throttle else []
     asked_restart = restart(make_facts(brokers, rows), asked(), minutes=10, throttles=found)
-    batches = json.loads(asked_restart.as_json())["placements"]["now"]["batches"]
+    batches = json.loads(asked_restart.as_json())["placements"]["before"]["batches"]
     [batch] = [batch for batch in batches if 1 in batch["brokers"]]
     return {**batch, "notes": asked_restart.notes}
 
@@ -148,7 +166,7 @@ def test_what_a_batch_misses_is_copied_at_the_rate_that_is_left() -> None:
         600,
         True,
     )
-    assert paced(network=3 * MB, throttle=str(MB))["in_sync_seconds"] == NEVER
+    assert paced(network=3 * MB, throttle=str(MB))["in_sync_seconds"] == "never"
     assert [paced(network=3 * MB, throttle=text)["in_sync_seconds"] for text in ("10MB", "-1")] == [300, 300]
     unknown = paced(network=None)
     assert (unknown["missed_bytes"], unknown["in_sync_seconds"]) == (600 * MB, None)
@@ -202,7 +220,7 @@ def test_what_is_said_about_controllers(leader: int, voters: list[int], dead: li
 def test_where_writes_stop_in_any_order_a_replica_stays_for_reads() -> None:
     """All replicas are required: they restart in two batches, and the table says in which writes stop."""
     found = restart(make_facts(partitions=[partition("t", 0, [1, 3, 5], min_insync_replicas=3)]), asked())
-    batches = found.found["now"].batches
+    batches = found.restarts.found["before"].batches
     assert len(batches) == 2
     assert all(not {0, 2, 4} <= set(batch) for batch in batches)
     table = found.document().sections[0].parts[0]

@@ -7,8 +7,8 @@ import pytest
 from optimizer.audit import AuditClaims
 from optimizer.emit.broker_lines import fullest_disks
 from optimizer.emit.figure_table import BALANCE, BY_NAME, COST, FIGURES, LOSSES
-from optimizer.emit.rows import FigureRow, FindingRow
-from optimizer.emit.shown_figures import Line, compared_with_default, lines
+from optimizer.emit.rows import FigureRow, FindingRow, InputFindingRow
+from optimizer.emit.shown_figures import Line, compared_with_default, lines, restarts
 from optimizer.emit.summary import execution
 from optimizer.units import human_percent
 from tests.emit.rows import rows_of
@@ -38,6 +38,43 @@ def test_figures_that_say_nothing_are_left_out(row: FigureRow, expected: tuple[s
     """A figure has no line if it is unknown, has no value, or counts problems that never occur."""
     shown = list(lines(replace(synthetic(3), summary=[row])))
     assert shown == ([] if expected is None else [Line(BY_NAME[row.figure].group, "l", *expected)])
+
+
+@pytest.mark.parametrize(
+    ("batches", "least", "blocks", "rule", "expected"),
+    [
+        ((9, 3), (9, 3), (16, 2), "", "Restart in 9 batches now (proven fewest), in 3 after this plan (proven fewest); "
+         "what blocks: 16 partitions of 2 topics."),
+        ((5, 4), (5, 3), (1, 1), "", "Restart in 5 batches now (proven fewest), in 4 after this plan (the best found, "
+         "3 or more are needed); what blocks: 1 partition of 1 topic."),
+        ((1, 1), (1, 1), (0, 0), "size_believable", "Restart in 1 batch now (proven fewest), in 1 after this plan "
+         "(proven fewest)."),
+        ((1, 1), (1, 1), (0, 0), "placement_readable", "Restart in 1 batch now (proven fewest), in 1 after this plan "
+         "(proven fewest). Partitions in input that was left out are not considered."),
+        ((0, 0), (0, 0), (0, 0), "", ""),
+        (None, None, (0, 0), "", ""),
+    ],
+)  # fmt: skip
+def test_restarts_in_one_sentence(
+    batches: tuple[int, int] | None,
+    least: tuple[int, int] | None,
+    blocks: tuple[int, int],
+    rule: str,
+    expected: str,
+) -> None:
+    """In report and summary, unless a run of an earlier release has no such figures; no proof hides missing input."""
+    counts = {"restart_batches": batches, "restart_batches_bound": least}
+    rows = [figure(name, values[0], None, values[1]) for name, values in counts.items() if values]
+    rows += [
+        figure("restart_blockers", blocks[0], None, None),
+        figure("restart_blocking_topics", blocks[1], None, None),
+    ]
+    left_out = [InputFindingRow(rule, "left_out", "f.txt:1", "d", "r", 1)] if rule else []
+    plan = replace(synthetic(3), summary=rows, input_findings=left_out)
+    assert restarts(plan) == expected
+    for name in ("summary.txt", "report.html"):
+        text = " ".join(page(plan, name).split())
+        assert (expected in text) if expected else ("Restart in" not in text)
 
 
 @pytest.mark.parametrize(

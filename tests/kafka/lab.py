@@ -2,6 +2,7 @@
 
 import io
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from execution.admin import KafkaAdmin
 from execution.approve import approve
 from execution.cli import main
-from execution.observed import Observed, Replica
+from execution.observed import Observed, Replica, Throttle
 from optimizer.emit.cluster_plan import ClusterPlan
 from optimizer.emit.requested import Requested
 from setup.jars import KAFKA, KAFKA39
@@ -224,6 +225,25 @@ def written(lab: Lab) -> Iterator[None]:
         yield
     assert len(sent.numbers) > 20
     assert sent.lost() == set()
+
+
+@contextmanager
+def held_back(kafka: Cluster, broker: int, throttles: Mapping[Throttle, str]) -> Iterator[None]:
+    """Throttles, and a broker that misses what is written meanwhile: it hangs until the cluster has fenced it.
+
+    A broker that starts may fetch before it knows its throttles, so this one is only stopped for a while.
+    """
+    with KafkaAdmin({"bootstrap_servers": kafka.bootstrap}) as admin:
+        assert admin.alter({key: ("SET", value) for key, value in throttles.items()}) == {}
+        until(lambda: admin.shown(broker, throttles) == throttles)
+    process = kafka.nodes[broker].process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: broker not in topics.observe(kafka).alive)
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def another_dir(kafka: Cluster, replica: Replica) -> tuple[str, str]:

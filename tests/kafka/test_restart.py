@@ -1,6 +1,5 @@
 """Restart batches on a real Kafka: a batch stops no write; one broker more does, and so does a batch too soon."""
 
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -11,7 +10,7 @@ from execution.admin import KafkaAdmin
 from optimizer.kafka.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from optimizer.solve.restart_batches import Batches, fewest_batches
 from tests.kafka import topics
-from tests.kafka.lab import RACKS, Four, until
+from tests.kafka.lab import RACKS, Four, held_back, until
 from tour.cluster import Cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
@@ -69,19 +68,6 @@ def down(kafka: Cluster, brokers: Sequence[int]) -> Iterator[None]:
         kafka.start_broker(broker)
 
 
-@contextmanager
-def paused(kafka: Cluster, broker: int) -> Iterator[None]:
-    """A broker that hangs until the cluster has fenced it: one that starts may fetch before it knows its throttles."""
-    process = kafka.nodes[broker].process
-    assert process is not None
-    process.send_signal(signal.SIGSTOP)
-    try:
-        until(lambda: broker not in topics.observe(kafka).alive)
-        yield
-    finally:
-        process.send_signal(signal.SIGCONT)
-
-
 def in_sync(kafka: Cluster, partitions: Sequence[int] = tuple(REPLICAS)) -> bool:
     """Whether all replicas of some partitions are in sync."""
     now = topics.observe(kafka)
@@ -105,10 +91,7 @@ def test_a_batch_stops_no_write_and_one_broker_more_does(kafka: Cluster) -> None
 
 def test_the_next_batch_waits_until_replicas_are_in_sync(kafka: Cluster) -> None:
     """A throttle that was left keeps a replica behind: its broker is up, but its partition stops with the next one."""
-    with KafkaAdmin({"bootstrap_servers": kafka.bootstrap}) as admin:
-        assert admin.alter({key: ("SET", value) for key, value in THROTTLES.items()}) == {}
-        until(lambda: admin.shown(LATE, THROTTLES) == THROTTLES)
-    with paused(kafka, LATE):
+    with held_back(kafka, LATE, THROTTLES):
         topics.fill(kafka, TOPIC, {0: 1, 1: MEGABYTES})
     until(lambda: LATE in topics.observe(kafka).alive and in_sync(kafka, [0]))
     assert not in_sync(kafka, [1])

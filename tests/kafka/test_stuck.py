@@ -1,6 +1,5 @@
 """A replica that stays out of sync, on brokers of two releases: a plan that keeps it never ends, ours removes it."""
 
-import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from optimizer.planning.policy.all_rules import instance_of
 from tests.asking import small_run
 from tests.execution.warehouse import plan_of, with_previous_throttles
 from tests.kafka import topics
-from tests.kafka.lab import RACKS, TOOLS, Four, planned_lab, until, written
+from tests.kafka.lab import RACKS, TOOLS, Four, held_back, planned_lab, until, written
 from tour.cluster import Cluster, running
 
 pytestmark = [pytest.mark.kafka, pytest.mark.all_only]
@@ -37,18 +36,8 @@ KEY = (TOPIC, 0)
 def stuck(kafka: Cluster, replicas: list[int]) -> Iterator[None]:
     """A topic. A broker was away while it was filled, and since then it gets about 1 MiB of it in 11 seconds."""
     topics.create(kafka, {TOPIC: {0: replicas}})
-    with KafkaAdmin({"bootstrap_servers": kafka.bootstrap}) as admin:
-        assert admin.alter({key: ("SET", value) for key, value in THROTTLES.items()}) == {}
-        until(lambda: admin.shown(STUCK, THROTTLES) == THROTTLES)
-    process = kafka.nodes[STUCK].process
-    assert process is not None
-    # A broker that starts may fetch before it knows its throttles, so this one is only stopped for a while.
-    process.send_signal(signal.SIGSTOP)
-    try:
-        until(lambda: STUCK not in topics.observe(kafka).alive)
+    with held_back(kafka, STUCK, THROTTLES):
         topics.fill(kafka, TOPIC, {0: MB})
-    finally:
-        process.send_signal(signal.SIGCONT)
     until(lambda: STUCK in topics.observe(kafka).alive and topics.observe(kafka).throttles == THROTTLES)
     yield
     with KafkaAdmin({"bootstrap_servers": kafka.bootstrap}) as admin:

@@ -79,6 +79,8 @@ def test_its_questions_are_answered(warehouse: Warehouse, capsys: pytest.Capture
     key = ["--run-id", RUN, "--cluster", CLUSTER, "--warehouse", warehouse.path]
     assert ask(["ask", *key, "--only", "racks"]) == 0
     assert "to execute it, plan again with --only racks" in capsys.readouterr().out
+    assert ask(["ask", *key, "--restart"]) == 0
+    assert capsys.readouterr().out.startswith("Restart in ")
 
 
 def test_its_wave_is_ended(night: Path, warehouse: Warehouse) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optimizer.domain import Bools, Ints
-from optimizer.solve.restart_batches import Batches, fewest_batches, restart_rows
+from optimizer.solve.restart_batches import Batches, Cap, fewest_batches, restart_rows
 
 
 def breaks(batch: Sequence[int], in_sync: Ints, slack: Ints) -> bool:
@@ -30,50 +30,62 @@ def splits(brokers: Sequence[int]) -> Iterator[list[list[int]]]:
             yield [*split[:at], [head, *batch], *split[at + 1 :]]
 
 
-def brute_force(in_sync: Ints, slack: Ints, may_restart: Bools, most: int) -> int:
+def is_too_heavy(batch: Sequence[int], caps: Sequence[Cap]) -> bool:
+    """Whether a batch weighs more than a cap; a broker never weighs more than the cap."""
+    return any(sum(min(int(weights[broker]), cap) for broker in batch) > cap for weights, cap in caps)
+
+
+def brute_force(in_sync: Ints, slack: Ints, may_restart: Bools, caps: Sequence[Cap]) -> int:
     """The fewest batches, from all splits."""
     usable = {
-        batch: not breaks(batch, in_sync, slack)
+        batch: not (breaks(batch, in_sync, slack) or is_too_heavy(batch, caps))
         for size in range(1, len(may_restart) + 1)
         for batch in combinations(range(len(may_restart)), size)
     }
-    limit = most or len(may_restart)
     allowed = (
         len(split)
         for split in splits(np.flatnonzero(may_restart).tolist())
-        if all(len(batch) <= limit and usable[tuple(sorted(batch))] for batch in split)
+        if all(usable[tuple(sorted(batch))] for batch in split)
     )
     return min(allowed)
 
 
-def random_case(seed: int) -> tuple[Ints, Ints, Bools, int]:
-    """Up to 7 brokers; factors of 1 to 5, some of the replicas out of sync; slack of -1 to 3."""
+def caps_of(most: int, may_restart: Bools) -> list[Cap]:
+    """At most so many brokers in a batch; 0: any number."""
+    return [(np.ones(len(may_restart), dtype=np.int64), most)] if most else []
+
+
+def random_case(seed: int) -> tuple[Ints, Ints, Bools, list[Cap]]:
+    """Up to 7 brokers; factors of 1 to 5, some of the replicas out of sync; slack of -1 to 3; up to two caps."""
     rng = np.random.default_rng(seed)
     size, count = int(rng.integers(2, 8)), int(rng.integers(1, 14))
     width = min(size, 5)
     in_sync = np.array([rng.permutation(size)[:width] for _ in range(count)])
     in_sync[rng.random(in_sync.shape) < 0.3] = -1
     slack = rng.choice([-1, 0, 1, 2, 3], size=count, p=[0.05, 0.1, [0.1, 0.5][seed % 2], 0.25, [0.5, 0.1][seed % 2]])
-    return in_sync, slack, rng.random(size) < 0.9, int(rng.choice([0, 0, 2, 3]))
+    may_restart = rng.random(size) < 0.9
+    caps = caps_of(int(rng.choice([0, 0, 2, 3])), may_restart)
+    caps += [(rng.integers(0, 5, size), int(rng.integers(3, 9)))] if seed % 3 == 0 else []
+    return in_sync, slack, may_restart, caps
 
 
-def check(found: Batches, in_sync: Ints, slack: Ints, may_restart: Bools, most: int) -> None:
-    """Each broker is in one batch, no batch is too large, and no partition with slack falls short."""
+def check(found: Batches, in_sync: Ints, slack: Ints, may_restart: Bools, caps: Sequence[Cap] = ()) -> None:
+    """Each broker is in one batch, no batch is too heavy, and no partition with slack falls short."""
     assert sorted(broker for batch in found.batches for broker in batch) == np.flatnonzero(may_restart).tolist()
     assert not any(breaks(batch, in_sync, slack) for batch in found.batches)
-    assert all(len(batch) <= (most or len(may_restart)) for batch in found.batches)
+    assert not any(is_too_heavy(batch, caps) for batch in found.batches)
     assert [*found.batches] == sorted(found.batches, key=lambda batch: (-len(batch), batch))
     assert all(breaks(pair, in_sync, slack) for pair in combinations(found.clique, 2))
 
 
 @pytest.mark.parametrize("seed", range(120))
 def test_as_few_as_brute_force(seed: int) -> None:
-    """Also with larger slack, brokers that stay up, and a limit."""
-    in_sync, slack, may_restart, most = case = random_case(seed)
-    found = fewest_batches(in_sync, slack, may_restart, most=most)
+    """Also with larger slack, brokers that stay up, and caps."""
+    in_sync, slack, may_restart, caps = case = random_case(seed)
+    found = fewest_batches(in_sync, slack, may_restart, caps=caps)
     check(found, *case)
     assert (len(found.batches), found.is_proven) == (brute_force(*case), True)
-    assert found == fewest_batches(in_sync, slack, may_restart, most=most)
+    assert found == fewest_batches(in_sync, slack, may_restart, caps=caps)
 
 
 def test_the_search_closes_a_gap() -> None:
@@ -92,7 +104,7 @@ def test_a_given_batch_each_is_used_if_nothing_is_better() -> None:
     assert found.batches == ((0, 3), (1, 4), (2, 5))
     broken = fewest_batches(np.array([[0, 3]]), np.array([1]), everything, groups=racks)
     assert (len(broken.batches), broken.bound) == (2, 2)
-    assert len(fewest_batches(in_sync, slack, everything, most=1, groups=racks).batches) == 6
+    assert len(fewest_batches(in_sync, slack, everything, caps=caps_of(1, everything), groups=racks).batches) == 6
 
 
 def test_given_groups_are_kept_if_nothing_is_better() -> None:
@@ -110,14 +122,14 @@ def test_the_search_finds_what_the_greedy_method_misses() -> None:
     greedy = fewest_batches(dense, slack, everything, deterministic_time=0)
     found = fewest_batches(dense, slack, everything)
     assert (found.is_proven, len(found.batches), len(greedy.batches)) == (True, 5, 6)
-    check(found, dense, slack, everything, 0)
+    check(found, dense, slack, everything)
 
 
 def test_rows_are_distinct() -> None:
     """Slack 1 becomes pairs; of two limits for the same brokers the lower one counts."""
     in_sync = np.array([[0, 1, -1, -1], [1, 0, -1, -1], [2, 3, 4, 5], [5, 4, 3, 2], [2, 3, -1, -1]])
-    rows = restart_rows(in_sync, np.array([1, 1, 3, 2, 2]), np.ones(6, dtype=bool))
-    assert rows == [(frozenset({0, 1}), 1), (frozenset({2, 3, 4, 5}), 2)]
+    apart, rows = restart_rows(in_sync, np.array([1, 1, 3, 2, 2]), np.ones(6, dtype=bool))
+    assert (np.argwhere(apart).tolist(), rows) == ([[0, 1], [1, 0]], [(frozenset({2, 3, 4, 5}), 2)])
 
 
 def test_brokers_apart_whatever_their_partitions() -> None:

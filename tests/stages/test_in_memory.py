@@ -14,7 +14,7 @@ from optimizer.stages.baseline import baseline
 from optimizer.stages.plan import plan
 from optimizer.stages.solve import solve
 from optimizer.stages.stage import Run
-from tests.asking.same_tables import OF_PLAN, tables_that_differ
+from tests.asking.same_tables import OF_PLAN, tables_that_differ, with_restarts
 
 pytestmark = pytest.mark.all_only
 
@@ -51,6 +51,7 @@ def test_a_plan_in_memory_is_that_of_the_stages(spark: SparkSession, policy: int
     for name, cluster in chosen.items():
         instance = pd.DataFrame(cluster.partitions).assign(cluster_id=name)
         hosts = pd.DataFrame(cluster.brokers).assign(cluster_id=name, run_id="fuzz")
-        tables = plan_in_memory(instance, hosts, settings, started=name in started).tables
+        tables = {**plan_in_memory(instance, hosts, settings, started=name in started).tables}
+        tables |= with_restarts(tables, hosts, [])
         of_cluster = {t: [row for row in rows if row["cluster_id"] == name] for t, rows in stored.items()}
         assert [*tables_that_differ(of_cluster, tables)] == [], name

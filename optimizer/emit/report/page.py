@@ -35,6 +35,7 @@ from optimizer.emit.shown_figures import (
     lines,
     loss_lines,
     loss_note,
+    restarts,
 )
 from optimizer.emit.summary import execution
 from optimizer.units import SECONDS_PER_HOUR, human_bytes, human_count, human_hours, human_percent, human_ratio
@@ -204,6 +205,7 @@ def report(plan: ClusterPlan, decision: Decision, written: Sequence[Document], *
         losses=list(loss_lines(plan)),
         is_safe=_is_safe(plan),
         loss_note=loss_note(plan),
+        restarts=restarts(plan),
         **_of_findings(plan),
         **_of_proof(plan),
     )

@@ -19,16 +19,18 @@ import schemas
 from optimizer.declared import DECLARED
 from optimizer.domain import FindingCode
 from optimizer.emit.figure_table import FIGURES
+from optimizer.kafka.throttle import FOLLOWER_RATE
 from optimizer.planning.compared_lists import DEFAULT
 from optimizer.planning.consumer_rows import consumer_rows
 from optimizer.planning.in_memory import records, tables_of_lists
+from optimizer.planning.restarts import restarts_of
 from optimizer.planning.wave_rows import captured_at
 from optimizer.settings import Settings
 from optimizer.stages.shared.gathered import gather_rows, rows_field, table_of
 from optimizer.stages.shared.throttles_found import to_restore
 from optimizer.stages.stage import Frames
 from schemas.keys import CLUSTER_RUN, PARTITION
-from schemas.output import ALTERNATIVES, BROKER_BALANCE, PLAN
+from schemas.output import ALTERNATIVES, BROKER_BALANCE, PLAN, RESTART_BATCHES
 from schemas.spark import conform, nullable_struct_of
 
 _LOG = logging.getLogger(__name__)
@@ -115,6 +117,7 @@ def _facts(inputs: Frames, hosts: DataFrame) -> dict[str, DataFrame]:
         "hosts": hosts,
         "findings": inputs["findings"].where(F.col("code").isin(*_READ_FINDINGS)),
         "throttles_found": to_restore(inputs["throttles_found"]),
+        "follower_rates": inputs["throttles_found"].where(F.col("config_name") == FOLLOWER_RATE),
     }
 
 
@@ -134,6 +137,8 @@ def _rows(lists: pd.DataFrame, gathered: pd.DataFrame, *, settings: Settings) ->
     small = {name: records(frame) for name, frame in tables.items() if name != "compared"}
     small |= {BROKER_BALANCE.name: small.pop("measured")} | _of_consumers(tables["compared"], facts)
     small |= {"throttles": with_previous(small["throttles"], facts["throttles_found"])}
+    restarts = restarts_of(tables["compared"], hosts, throttles=facts["follower_rates"])
+    small |= {RESTART_BATCHES.name: restarts.rows(), "plan_summary": [*small["plan_summary"], *restarts.figures()]}
     small |= {"plan_summary": [*map(_labelled, small["plan_summary"])]}
     last = {name: hosts[name].iloc[0] for name in CLUSTER_RUN}
     rows = pd.DataFrame({name: _and(tables["compared"][name], last.get(name)) for name in PLAN.names})

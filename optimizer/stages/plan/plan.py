@@ -1,5 +1,6 @@
 """Stage 6, plan: instance, baseline, proposal, moves -> plan, waves, rack_flow, broker_waves, dir_balance, dir_moves,
-throttles, broker_balance, plan_summary, exposure, wave_findings, alternatives, consumer_load, consumer_impact.
+throttles, broker_balance, plan_summary, exposure, restart_batches, wave_findings, alternatives, consumer_load,
+consumer_impact.
 
 ``cluster_tables`` makes all of them but ``alternatives``, in one Spark task for each cluster.
 """

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import pandas as pd
 from optimizer.domain import Bools, Brokers, Floats, Ints
 from optimizer.kafka.throttle import FOLLOWER_RATE
 from optimizer.planning.arrays import replica_matrix
-from optimizer.planning.exposed import UNKNOWN_MIN_ISR
+from optimizer.planning.exposed import UNKNOWN_MIN_ISR, members
 
-NEVER = "never"
+NEVER = -1  # seconds
 # Why a partition takes no writes, or keeps no spare replica, in any order.
 ONE_REPLICA, ALL_REQUIRED, SHORT, NO_SPARE = "one_replica", "min_isr_is_factor", "already_short", "no_spare"
 
@@ -32,6 +33,8 @@ class Placement:
     may_restart : (B,) bool
     spare : int
         Replicas above min.insync.replicas that stay up where there are so many.
+    clients : (P,) int64
+        Bytes per second that clients write and read.
     received, limit : (B,) float64
         Bytes per second that are written to the replicas of each broker; the most that it can receive: its throttle,
         or its network; NaN if unknown.
@@ -45,11 +48,12 @@ class Placement:
     factor: Ints
     may_restart: Bools
     spare: int
+    clients: Ints
     received: Floats
     limit: Floats
     seconds: int
 
-    @property
+    @cached_property
     def count(self) -> Ints:
         """Replicas in sync, (P,)."""
         return np.asarray((self.in_sync >= 0).sum(axis=1))
@@ -77,20 +81,39 @@ class Placement:
             "partitions_at_min_isr": int(((down > 0) & (left == self.min_isr)).sum()),
             "partitions_stopped": int(((down > 0) & (left < self.min_isr)).sum()),
             "leaders_to_move": int((np.isin(self.leader, batch) & (left > 0)).sum()),
+            "others_load_ratio": self.others_load_ratio(batch, left > 0),
             **self.pace(batch),
         }
+
+    @property
+    def served(self) -> Ints:
+        """Bytes per second that the leaders on each broker exchange with clients, (B,)."""
+        has_leader, size = self.leader >= 0, len(self.may_restart)
+        return np.bincount(self.leader[has_leader], self.clients[has_leader], size).astype(np.int64)
+
+    def others_load_ratio(self, batch: Sequence[int], stays: Bools) -> float | None:
+        """Load of the brokers that stay up while a batch is down, over their usual load; None if they have none.
+
+        Parameters
+        ----------
+        stays : (P,) bool
+            Partitions that keep a replica, and with it a leader.
+        """
+        moves = np.isin(self.leader, batch)
+        usual = int(self.clients[~moves & (self.leader >= 0)].sum())
+        return 1 + int(self.clients[moves & stays].sum()) / usual if usual else None
 
     def pace(self, batch: Sequence[int]) -> dict[str, Any]:
         """Bytes that a batch misses while it is down, and seconds from its start until all of it is in sync.
 
-        What is written meanwhile also has to be copied: missed / (limit - received). Null if rates or limits are
+        What is written meanwhile also has to be copied: missed / (limit - received). None if rates or limits are
         unknown, ``NEVER`` if more is written than a broker can receive.
         """
         received, limit = self.received[list(batch)], self.limit[list(batch)]
         if not self.received.any():
             return {"missed_bytes": None, "in_sync_seconds": None}
         missed = received * self.seconds
-        seconds: int | str | None = None
+        seconds: int | None = None
         if (received >= limit).any():
             seconds = NEVER
         elif not np.isnan(limit).any():
@@ -125,13 +148,11 @@ def limits(hosts: pd.DataFrame, throttles: Iterable[Mapping[str, Any]]) -> Float
     return np.where(np.isinf(limit), np.nan, limit)
 
 
-def placement_of(rows: pd.DataFrame, brokers: Brokers, name: str, **own: Any) -> Placement:
+def placement_of(rows: pd.DataFrame, brokers: Brokers, *, is_now: bool, **own: Any) -> Placement:
     """Now: the live ISR and leaders. After the plan: all proposed replicas on living brokers, the first one leads."""
-    is_now = name == "now"
-    watching = [set(ids) if np.ndim(ids) else set() for ids in rows["observers"]]
-    lists = rows["current_replicas" if is_now else "proposed_replicas"]
-    replicas = [[b for b in ids if b not in seen] for ids, seen in zip(lists, watching, strict=True)]
-    in_sync = replica_matrix(rows["isr"] if is_now else pd.Series(replicas, dtype=object), brokers.ids)
+    listed = replica_matrix(rows["current_replicas" if is_now else "proposed_replicas"], brokers.ids)
+    replicas = np.where(members(listed, rows["observers"], brokers.ids), -1, listed)
+    in_sync = replica_matrix(rows["isr"], brokers.ids) if is_now else replicas
     in_sync = np.where((in_sync >= 0) & brokers.is_live[in_sync], in_sync, -1)
     known = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
     leader = np.where(known >= 0, np.searchsorted(brokers.ids, known), -1)
@@ -143,7 +164,8 @@ def placement_of(rows: pd.DataFrame, brokers: Brokers, name: str, **own: Any) ->
         in_sync=in_sync,
         leader=leader,
         min_isr=rows["min_insync_replicas"].to_numpy("float64", na_value=float(UNKNOWN_MIN_ISR)).astype(np.int64),
-        factor=np.array([*map(len, replicas)], dtype=np.int64),
+        factor=np.asarray((replicas >= 0).sum(axis=1)),
+        clients=(rows["in_bytes_per_s"] + rows["out_bytes_per_s"]).to_numpy(dtype=np.int64),
         received=received,
         **own,
     )
