@@ -165,3 +165,20 @@ def test_replicas_out_of_sync_that_the_plan_removes_are_an_exception(when: str |
     text = runbook_of(planned(*rows))
     assert f"- No partition may be under-replicated{exception}" in text
     assert ("At the snapshot: " in text) is (when == "before")
+
+
+def test_a_broker_to_empty_is_closed_for_new_topics() -> None:
+    """Before the first wave; opened before a way back, and at the controllers when it is gone. Not a dead one."""
+    drained = {1: "draining", 2: "dead", 3: "alive"}
+    plan = throttled_plan()
+    brokers = [
+        replace(row, state=drained.get(row.broker_id, "alive"), must_empty=row.broker_id < 3) for row in plan.brokers
+    ]
+    text = runbook_of(replace(plan, brokers=brokers, requested=Requested(drain=(1, 2, 3))))
+    before, rest = text.split("## 2. Execute")
+    off, back = rest.split("Roll back\n")
+    assert "--entity-name 1 --add-config 'cordoned.log.dirs=*'" in before
+    assert "--bootstrap-controller CONTROLLER:PORT --alter --entity-type brokers --entity-name 1 --delete" in off
+    assert '--bootstrap-server "$BOOTSTRAP" --alter --entity-type brokers --entity-name 1 --delete' in back
+    assert text.count("cordoned.log.dirs") == 3
+    assert "cordoned.log.dirs" not in runbook_of(plan)
