@@ -56,7 +56,7 @@ def test_every_bound_is_below_the_plan(cluster: Cluster) -> None:
 
 
 def test_a_plan_moves_what_is_cheap_to_copy_to_brokers_where_it_is_cheap() -> None:
-    """Of equal partitions the tiered ones leave the full broker, one of them to the broker that skips what is tiered."""
+    """Of equal partitions the tiered leave the full broker, one of them to the broker that skips what is tiered."""
     brokers = replace(make_brokers([0, 1, 2]), skips_tiered=np.array([False, False, True]))
     partitions = make_partitions([[0]] * 6 + [[1]] * 3 + [[2]] * 3, [10] * 12)
     copied = np.full(12, 10)
