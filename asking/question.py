@@ -35,6 +35,7 @@ _OWN_OPTIONS = {
 }
 _RATES = ("in_bytes_per_s", "out_bytes_per_s")
 _LOADS = ("size_bytes", *_RATES)
+_SIZES = ("size_bytes", "copy_bytes", "tiered_copy_bytes")
 _IN_WINDOWS = tuple(f"window_{name}" for name in _RATES)
 
 
@@ -460,7 +461,10 @@ def _scaled(partitions: pd.DataFrame, question: Question) -> pd.DataFrame:
     if not any(matches.values()):
         raise ConfigError(f"--topics {question.topics}: it matches no topic of the cluster")
     chosen = partitions["topic"].map(matches).to_numpy(dtype=bool)
-    factors = {"size_bytes": question.size_factor, **dict.fromkeys((*_RATES, *_IN_WINDOWS), question.rate_factor)}
+    factors = {
+        **dict.fromkeys(_SIZES, question.size_factor),
+        **dict.fromkeys((*_RATES, *_IN_WINDOWS), question.rate_factor),
+    }
     scaled = partitions.copy()
     for name, factor in factors.items():
         numbers = partitions[name].astype("Float64")

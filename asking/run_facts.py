@@ -37,7 +37,7 @@ class RunFacts:
     partitions : DataFrame
         Columns of ``instance`` that no policy sets, and ``configs`` of the topic.
     brokers : DataFrame
-        ``broker_rules.FACTS`` with capacities and ``log_dirs``.
+        ``broker_rules.FACTS`` with capacities, ``log_dirs`` and ``skips_tiered``.
     captured_at : datetime or None
         Oldest capture of its sources.
     solve_seconds : float
@@ -134,6 +134,6 @@ def _brokers(stored: StoredRun) -> pd.DataFrame:
     columns = [name for name in broker_rules.FACTS if name != "holds"]
     facts = stored.required_frame("brokers", *columns, *_CAPACITIES)
     holding = stored.required_frame("replicas", "broker_id")["broker_id"].unique()
-    dirs = stored.frame("instance_brokers", "broker_id", "log_dirs")
+    dirs = stored.frame("instance_brokers", "broker_id", "log_dirs", "skips_tiered")
     brokers = facts.merge(dirs, on="broker_id", how="left", validate="1:1")
     return brokers.assign(holds=brokers["broker_id"].isin(holding)).sort_values("broker_id").reset_index(drop=True)

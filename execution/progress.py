@@ -1,7 +1,8 @@
 """How far the copies of a wave are: bytes left, rate, and whether they get on at all.
 
 Kafka reports no lag of a replica that is being copied: ``offset_lag`` is 0 for each. What is left is the leader's size
-now minus the replica's size now. Sizes also fall, by retention and compaction.
+now minus the replica's size now. Sizes also fall, by retention and compaction. A copy that skips what is in tiered
+storage is as large as planned, not as its leader.
 """
 
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from execution import preflight
-from execution.observed import RUNNING, Observed, Place, Stored, size_of
+from execution.observed import RUNNING, Observed, Place, Stored, TopicPartition, size_of
 from execution.wave import MoveState, Wave
 from optimizer.units import agree, first_of, human_bytes, human_time, plural
 
@@ -61,7 +62,7 @@ Copy = tuple[str, int, int]  # topic, partition and the broker that gets a repli
 
 @dataclass(frozen=True)
 class CopySize:
-    """Bytes of one running copy: of the leader's replica, and of the new replica.
+    """Bytes of one running copy: of the leader's replica, or of the part of it that is copied, and of the new replica.
 
     If a replica moves inside its broker, it is copied from itself instead of the leader.
     """
@@ -101,8 +102,13 @@ def running_copies(wave: Wave, now: Observed, stored: Stored) -> dict[Copy, Copy
         leader_bytes = size_of(partition, now, stored)
         for broker in stored.answered.intersection(wave.added(partition)) if leader_bytes is not None else ():
             replica_bytes = stored.size_bytes.get((*partition, broker), 0)
-            result[*partition, broker] = CopySize(leader_bytes or 0, replica_bytes)
+            result[*partition, broker] = CopySize(_copy_bytes(wave, partition, broker, leader_bytes), replica_bytes)
     return result
+
+
+def _copy_bytes(wave: Wave, partition: TopicPartition, broker: int, leader_bytes: int | None) -> int:
+    """Bytes of a copy from a leader of this size; 0 if the size is unknown."""
+    return min(leader_bytes or 0, wave.copy_bytes.get((*partition, broker), leader_bytes or 0))
 
 
 def waiting_bytes(wave: Wave, now: Observed, stored: Stored) -> Counter[int]:
@@ -112,7 +118,7 @@ def waiting_bytes(wave: Wave, now: Observed, stored: Stored) -> Counter[int]:
         result[replica[2]] += stored.size_bytes.get(replica, 0)
     for partition in () if wave.inside else wave.by_state(now)[MoveState.NOT_STARTED]:
         for broker in wave.added(partition):
-            result[broker] += size_of(partition, now, stored) or 0
+            result[broker] += _copy_bytes(wave, partition, broker, size_of(partition, now, stored))
     return result
 
 

@@ -74,6 +74,8 @@ class Wave:
         The planned directory of each replica that arrives; Kafka chooses the directory of a replica that is not here.
     inside : mapping of (topic, partition, broker) to (path, path)
         Directories before and after of each replica that moves inside its broker. Such a wave keeps all replica lists.
+    copy_bytes : mapping of (topic, partition, broker) to bytes
+        Bytes of each copy that skips what is in tiered storage; all other copies have the size of their leader.
     is_rollback : bool
         Whether it takes the wave of this number back.
     """
@@ -91,6 +93,7 @@ class Wave:
     own_rates: Mapping[Throttle, frozenset[str]] = field(default_factory=dict)
     log_dirs: Mapping[Replica, str] = field(default_factory=dict)
     inside: Moves = field(default_factory=dict)
+    copy_bytes: Mapping[Replica, int] = field(default_factory=dict)
     is_rollback: bool = False
 
     @property
@@ -330,6 +333,7 @@ def build_wave(
         copy_bytes_per_s=data.get("copy_bytes_per_s"),
         log_dirs=_log_dirs(documents, FORWARD),
         inside=inside,
+        copy_bytes={(topic, number, broker): size for topic, number, broker, size in manifest.get("tiered_copies", [])},
     )
 
 

@@ -24,6 +24,10 @@ NOT_LIVE = ("dead", "fenced")
 MOBILITY = ("free", "forced_only", "fixed", "racks_only", "order_only")
 # A topic config of Confluent: which brokers may hold its replicas.
 PLACEMENT_RULE = "confluent.placement.constraints"
+# A config of brokers: their new replicas copy only what is not in tiered storage yet (KIP-1023, Kafka 4.3).
+TIERED_FETCH = "follower.fetch.last.tiered.offset.enable"
+# Values of ``copy_source`` of tiered topics: the offsets of the partition are known, or not.
+TIERED_SOURCES = OFFSETS, UPPER_BOUND = "offsets", "upper_bound"
 WHOLE_PLAN = 0  # wave number that means the whole plan
 CORDON_LEFT = "cordon_left"  # finding about the input: an earlier plan's cordon of a broker that no plan empties now
 # Why a replica moves, most urgent first: data at risk, then requests, then balance. A partition counts by its most
@@ -79,6 +83,7 @@ class FindingCode(StrEnum):
     NO_LOG_DIR_CAPACITY = "no_log_dir_capacity"
     NO_NETWORK_CAPACITY = "no_network_capacity"
     NO_RATES = "no_rates"
+    TIERED_UPPER_BOUND = "tiered_upper_bound"
 
 
 class Cause(StrEnum):
@@ -183,6 +188,8 @@ class Brokers:
         Ascending by pattern; if several pins match a topic, all of them apply.
     log_dirs : tuple of tuple of LogDir
         Directories of each broker, ascending by path; empty if none are known.
+    skips_tiered : (B,) bool
+        A new replica copies only what is not in tiered storage yet (``TIERED_FETCH``).
     """
 
     ids: Ints
@@ -196,6 +203,7 @@ class Brokers:
     out_capacity_bytes_per_s: Ints
     state: tuple[str, ...]
     racks_matter: bool
+    skips_tiered: Bools
     pins: tuple[PinMask, ...] = ()
     log_dirs: tuple[tuple[LogDir, ...], ...] = ()
 
@@ -230,10 +238,10 @@ class As(Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """How a field is made from the column of the same name; ``missing`` replaces null."""
+    """How a field is made from the column of the same name; ``missing``, a value or another column, replaces null."""
 
     how: As
-    missing: int | None = None
+    missing: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -253,6 +261,8 @@ class Partitions:
     replication_factor : (P,) int64
         Requested replication factor: the length of the list unless the policy changes it.
     size_bytes, in_bytes_per_s, out_bytes_per_s : (P,) int64
+    copy_bytes, tiered_copy_bytes : (P,) int64
+        Bytes of one copy, to a broker that does not skip tiered segments and to one that does: at most ``size_bytes``.
     mobility : (P,) int64
         FREE, FORCED_ONLY, FIXED, RACKS_ONLY or ORDER_ONLY.
     topic_most_replicas : (P,) int64
@@ -271,6 +281,8 @@ class Partitions:
     size_bytes: Annotated[Ints, Column(As.NUMBER)]
     in_bytes_per_s: Annotated[Ints, Column(As.NUMBER)]
     out_bytes_per_s: Annotated[Ints, Column(As.NUMBER)]
+    copy_bytes: Annotated[Ints, Column(As.NUMBER, missing="size_bytes")]
+    tiered_copy_bytes: Annotated[Ints, Column(As.NUMBER, missing="copy_bytes")]
     mobility: Annotated[Ints, Column(As.MOBILITY)]
     topic_most_replicas: Annotated[Ints, Column(As.NUMBER, missing=NO_LIMIT)]
     topic_most_leaders: Annotated[Ints, Column(As.NUMBER, missing=NO_LIMIT)]
@@ -282,6 +294,10 @@ class Partitions:
     def shrinks(self) -> Bools:
         """Whether a smaller replication factor is requested, (P,)."""
         return np.asarray(self.replication_factor < (self.replicas >= 0).sum(axis=1))
+
+    def bytes_to(self, skips_tiered: Bools) -> Ints:
+        """Bytes of a copy of each partition to brokers, (P, N), from their ``skips_tiered``, (N,) or (P, N)."""
+        return np.where(skips_tiered, self.tiered_copy_bytes[:, None], self.copy_bytes[:, None])
 
     def stuck(self, lists: Ints) -> Bools:
         """Replicas of ``lists`` that were out of sync before the plan, (P, W). A new replica is in sync after it."""

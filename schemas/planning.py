@@ -93,6 +93,24 @@ INSTANCE = Table(
             "replicas that never lead (Confluent), ascending, also those being removed; null if unknown",
             nullable=True,
         ),
+        column(
+            "copy_bytes",
+            "bigint",
+            "bytes of one copy; less than size_bytes if the leader has fewer bytes on its disk. Null: size_bytes",
+            nullable=True,
+        ),
+        column(
+            "tiered_copy_bytes",
+            "bigint",
+            "the same to a broker that skips_tiered: what is not in tiered storage yet. Null: copy_bytes",
+            nullable=True,
+        ),
+        column(
+            "copy_source",
+            "string",
+            "where copy_bytes is from: size (the topic is not tiered), offsets, or upper_bound (offsets are unknown)",
+            nullable=True,
+        ),
     ),
     key=("topic", "partition"),
     checks=(
@@ -126,6 +144,12 @@ INSTANCE_BROKERS = Table(
         ),
         column(
             "closed_reason", "string", "why it is alive but receives no replica, as text; null otherwise", nullable=True
+        ),
+        column(
+            "skips_tiered",
+            "boolean",
+            "follower.fetch.last.tiered.offset.enable: a new replica skips what is in tiered storage; null: not set",
+            nullable=True,
         ),
     ),
     key=("broker_id",),

@@ -37,6 +37,12 @@ BROKERS = Table(
         ),
         column("in_capacity_bytes_per_s", "bigint", "network capacity in; null if unknown", nullable=True),
         column("out_capacity_bytes_per_s", "bigint", "network capacity out; null if unknown", nullable=True),
+        column(
+            "skips_tiered",
+            "boolean",
+            "follower.fetch.last.tiered.offset.enable of the broker or the cluster; null: not set",
+            nullable=True,
+        ),
     ),
     key=("broker_id",),
     checks=(
@@ -141,6 +147,19 @@ PARTITION_LOAD = Table(
             "window_out_bytes_per_s",
             "bigint",
             "as out_bytes_per_s, but only of samples in the windows of the schedule; null without them",
+            nullable=True,
+        ),
+        column("leader_bytes", "bigint", "size on the leader's broker; null if unknown", nullable=True),
+        column(
+            "local_records",
+            "bigint",
+            "records from earliest-local to latest, by their offsets; null if unknown",
+            nullable=True,
+        ),
+        column(
+            "untiered_records",
+            "bigint",
+            "those of them that are not in tiered storage yet; null if unknown",
             nullable=True,
         ),
     ),

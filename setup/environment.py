@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from setup import app_zip, classes
-from setup.jars import DELTA, KAFKA, KAFKA39, delta_jars, fetch
+from setup.jars import DELTA, KAFKA, KAFKA39, KAFKA_TIERED, delta_jars, fetch
 from setup.java import java
 from setup.locking import exclusive
 from setup.paths import AIRFLOW, SETUP, VENV, SetupError, build_folder, venv_python
@@ -71,6 +71,7 @@ def prepare(*, dev: bool = False, spark: bool = True) -> None:
                 _install("airflow", AIRFLOW)
         fetch(KAFKA)
         fetch(KAFKA39)
+        fetch(KAFKA_TIERED)
     if not classes.is_made(delta_jars()):
         _archive_classes()
 

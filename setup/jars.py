@@ -2,6 +2,7 @@
 
 ``python -m setup.jars kafka`` downloads Kafka's broker and tools for the acceptance test into ``.jars/kafka``.
 ``python -m setup.jars kafka39`` downloads the tools of Kafka 3.9, because the plan's scripts must work with them too.
+``python -m setup.jars kafka-tiered`` downloads Kafka's tiered storage in a local folder, for the tests.
 """
 
 import hashlib
@@ -53,6 +54,7 @@ class JarSet:
 DELTA = JarSet("delta")
 KAFKA = JarSet("kafka")
 KAFKA39 = JarSet("kafka39")
+KAFKA_TIERED = JarSet("kafka-tiered")
 
 
 def read_lock(text: str) -> dict[str, str]:
@@ -143,7 +145,7 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
 
 def main(names: list[str]) -> int:
     """Download the named sets; returns the exit code."""
-    sets = {jars.name: jars for jars in (DELTA, KAFKA, KAFKA39)}
+    sets = {jars.name: jars for jars in (DELTA, KAFKA, KAFKA39, KAFKA_TIERED)}
     unknown = sorted(set(names) - set(sets))
     if unknown or not names:
         print(f"usage: python -m setup.jars {' | '.join(sets)}", file=sys.stderr)

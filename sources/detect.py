@@ -21,6 +21,7 @@ from sources import (
     kcat_json,
     kcat_text,
     log_dirs,
+    offsets,
     partition_loads,
     prometheus,
     reassignments,
@@ -99,6 +100,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser(prometheus.EXPECTED, prometheus.recognises, _ignoring_name(prometheus.parse)),
     Parser(partition_loads.EXPECTED, partition_loads.recognises, _ignoring_name(partition_loads.parse)),
     Parser("benchmark instance JSON", instance_json.recognises, _ignoring_name(instance_json.parse)),
+    Parser(offsets.EXPECTED, offsets.recognises, offsets.parse),
     Parser("capacity CSV", capacity_csv.recognises, _ignoring_name(capacity_csv.parse)),
     Parser("id of the cluster", cluster_ids.recognises, _ignoring_name(cluster_ids.parse)),
 )

@@ -47,11 +47,11 @@ _DYNAMIC = {
     "cluster": "DYNAMIC_DEFAULT_BROKER_CONFIG",
 }
 
-# Configs of a broker's own file that matter to a plan: throttle rates, directories that accept no new replicas, and
-# defaults of topics for min.insync.replicas and unclean elections.
+# Configs of a broker's own file that matter to a plan: throttle rates, directories that accept no new replicas, whether
+# copies skip what is tiered, and defaults of topics for min.insync.replicas and unclean elections.
 _STATIC_CONFIGS = re.compile(
     r".*throttled\.rate|replica\.alter\.log\.dirs\.io\..*|cordoned\.log\.dirs"
-    r"|min\.insync\.replicas|unclean\.leader\.election\.enable"
+    r"|min\.insync\.replicas|unclean\.leader\.election\.enable|follower\.fetch\.last\.tiered\.offset\.enable"
 )
 
 

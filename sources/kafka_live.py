@@ -5,8 +5,8 @@ planned (put secrets there, because Spark may show options); ``kafka.*``, single
 ``brokers.per.task`` (8); ``timeout.seconds`` (15), how long to wait for the first connection.
 
 Rows are (kind, line, payload, source): the records of sources/record.py with their payload as JSON. One task reads
-brokers, topics, reassignments and consumer groups; each other task reads the log directories and configs of a few
-brokers.
+brokers, topics, reassignments, offsets of tiered topics and consumer groups; each other task reads the log directories
+and configs of a few brokers.
 """
 
 import json
@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from optimizer.errors import BallastError, ConfigError, InputError
-from sources import kafka_admin, live_consumers
+from sources import kafka_admin, live_consumers, live_offsets
 from sources.kafka_options import client_options
 
 FORMAT = "kafka_topology"
@@ -58,11 +58,12 @@ class TopologyReader(DataSourceReader):
         source = f"kafka://{self._options['bootstrap_servers']}"
         with kafka_admin.connected(self._options) as admin:
             ids = partition.broker_ids
-            records = (
-                kafka_admin.describe_brokers(admin, ids, defaults=partition.defaults)
-                if ids
-                else chain(kafka_admin.topology(admin), live_consumers.consumer_groups(admin))
-            )
+            if ids:
+                records = kafka_admin.describe_brokers(admin, ids, defaults=partition.defaults)
+            else:
+                topology = list(kafka_admin.topology(admin))
+                others = live_offsets.tiered_offsets(admin, topology), live_consumers.consumer_groups(admin)
+                records = chain(topology, *others)
             for record in records:
                 yield record.kind, record.line, json.dumps(dict(record.payload), sort_keys=True), source
 

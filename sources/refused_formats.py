@@ -124,8 +124,9 @@ _KNOWN: tuple[tuple[str, Refusal], ...] = (
     (
         r"\A\s*(?:[A-Za-z0-9._-]+:[0-9]+:[0-9]*\s*\n?)+\Z",
         Refusal(
-            "the output of kafka-get-offsets.sh: it has offsets, but no replicas",
-            "remove the file; for sizes, supply kafka-log-dirs.sh --describe",
+            "the output of kafka-get-offsets.sh, and its name does not say which offsets these are",
+            "name it offsets-earliest.txt, offsets-earliest-local.txt, offsets-earliest-pending-upload.txt or "
+            "offsets-latest.txt; for sizes, supply kafka-log-dirs.sh --describe",
             "warning",
         ),
     ),

@@ -35,7 +35,7 @@ REPLACED = {
     "resources.PLACEMENT_RESOURCES": "has a row more",
 }
 # The parsers are pure; a live cluster is not.
-LIVE = frozenset({"kafka_live", "kafka_admin", "live_consumers"})
+LIVE = frozenset({"kafka_live", "kafka_admin", "live_consumers", "live_offsets"})
 # The one effect of the pure modules: a warning about a cluster that keeps its other bounds.
 WARNS = ("optimizer/planning/memory_placement.py", "logging")
 # In memory io does no I/O: the csv module reads from it.

@@ -64,7 +64,7 @@ class ClusterError(Exception):
 class Node:
     """A broker or controller: its settings, its release, its output, and its process while it runs.
 
-    ``share`` is Java's option for the archive of its classes.
+    ``share`` is Java's option for the archive of its classes; ``more`` are further JARs of its class path.
     """
 
     node_id: int
@@ -72,6 +72,7 @@ class Node:
     settings: Mapping[str, object]
     jars: JarSet = KAFKA
     share: str = ""
+    more: Sequence[JarSet] = ()
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -90,11 +91,12 @@ class Node:
         return [Path(text) for text in str(self.settings["log.dirs"]).split(",")]
 
 
-def java_command(*, heap_mb: int, level: str = "WARN", jars: JarSet = KAFKA) -> list[str]:
+def java_command(*, heap_mb: int, level: str = "WARN", jars: JarSet = KAFKA, more: Sequence[JarSet] = ()) -> list[str]:
     """The beginning of a command line for a small Java process with Kafka's JARs (setup/kafka-jars.sh)."""
     new, old = (Path(__file__).with_name(name) for name in ("log4j2.xml", "log4j.properties"))
     logging = (f"-Dlog4j2.configurationFile={new}", f"-Dlog4j.configuration=file:{old}", f"-Dballast.level={level}")
-    return [str(java()), f"-Xmx{heap_mb}m", *_SMALL, *logging, "-cp", f"{jars.folder}/*"]
+    class_path = ":".join(f"{each.folder}/*" for each in (jars, *more))
+    return [str(java()), f"-Xmx{heap_mb}m", *_SMALL, *logging, "-cp", class_path]
 
 
 def write_tools(folder: Path, jars: JarSet) -> Path:
@@ -175,6 +177,8 @@ def running(
     users: Mapping[str, str] | None = None,
     share: str = "",
     metadata: str = "",
+    settings: Mapping[str, object] | None = None,
+    more: Sequence[JarSet] = (),
 ) -> Iterator[Cluster]:
     """A cluster with one broker for each id, on its rack; all processes are stopped at the end.
 
@@ -194,12 +198,16 @@ def running(
         Java's option for the archive of a node's classes; by default one that is made once.
     metadata : str
         Release of the metadata version; by default the newest of the JARs.
+    settings : mapping, optional
+        Further settings of every node.
+    more : sequence of JarSet
+        Further JARs of every node.
     """
     share = share or f"-XX:SharedArchiveFile={_archive(jars)}"
     home.mkdir(parents=True, exist_ok=True)
     nodes = _nodes(home, racks, log_dirs=log_dirs, jars=jars, users=users or {})
     for node in nodes:
-        node.share = share
+        node.share, node.more, node.settings = share, more, {**node.settings, **(settings or {})}
         node.properties.write_text("".join(f"{name}={value}\n" for name, value in node.settings.items()))
     _format(nodes, metadata)
     try:
@@ -290,7 +298,7 @@ def _format(nodes: Sequence[Node], metadata: str) -> None:
 
 
 def _launch(node: Node) -> None:
-    program, *options = java_command(heap_mb=192, level="INFO", jars=node.jars)
+    program, *options = java_command(heap_mb=192, level="INFO", jars=node.jars, more=node.more)
     command = [program, node.share, "-Xlog:disable", *options, "kafka.Kafka", str(node.properties)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
     with node.output.open("wb") as output:

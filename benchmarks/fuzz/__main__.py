@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.fuzz import clusters, inputs
-from benchmarks.fuzz.unusual_clusters import UnusualCluster, full_cluster, jbod_cluster, unusual_cluster
+from benchmarks.fuzz.unusual_clusters import UnusualCluster, full_cluster, jbod_cluster, tiered_cluster, unusual_cluster
 
 # Default number of cases of each kind.
 COUNTS = {"inputs": 20_000, "clusters": 5_000, "racks": 5_000, "directories": 5_000, "fleet": 48}
@@ -72,6 +72,7 @@ RUNS: Mapping[str, Callable[[int, int], int]] = {
     "clusters": run_clusters,
     "racks": partial(run_clusters, make=full_cluster),
     "directories": partial(run_clusters, make=jbod_cluster),
+    "tiered": partial(run_clusters, make=tiered_cluster),
     "fleet": run_fleet,
 }
 

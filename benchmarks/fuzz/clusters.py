@@ -14,7 +14,7 @@ from benchmarks.fuzz.unusual_clusters import CLUSTER, UnusualCluster, unusual_cl
 from optimizer.audit import AuditClaims, AuditFile, audit_files, audit_plan, brokers_from_rows, partitions_from_rows
 from optimizer.domain import FREE, Bands, Cluster, Floats, Ints
 from optimizer.planning.unexplained import audit_limits
-from optimizer.solve.bounds.bound import copies_of, widen
+from optimizer.solve.bounds.bound import widen
 from optimizer.solve.rules.bands import broker_loads, replica_weights
 from optimizer.solve.rules.pins import group_by_pins, rack_breaks
 
@@ -60,6 +60,13 @@ def _loads_of(cluster: Cluster, row: int, choice: Choice, topics: Sequence[str])
     return loads
 
 
+def _copy_bytes(cluster: Cluster, row: int, broker: int) -> int:
+    """Bytes of a copy of a partition to a broker."""
+    partitions = cluster.partitions
+    copied = partitions.tiered_copy_bytes if cluster.brokers.skips_tiered[broker] else partitions.copy_bytes
+    return int(copied[row])
+
+
 def placements(cluster: Cluster, replicas: Ints, *, needs_all: bool = False) -> tuple[Floats, Ints] | None:
     """Loads and replicas of each topic, (N, B, D + T), and bytes copied, (N,), of all placements; None if too many."""
     partitions = cluster.partitions
@@ -72,7 +79,7 @@ def placements(cluster: Cluster, replicas: Ints, *, needs_all: bool = False) -> 
     for row, of_row in enumerate(choices):
         held = {int(b) for b in partitions.replicas[row] if b >= 0}
         each = np.stack([_loads_of(cluster, row, choice, topics) for choice in of_row])
-        cost = np.array([len(set(choice) - held) * int(partitions.size_bytes[row]) for choice in of_row])
+        cost = np.array([sum(_copy_bytes(cluster, row, broker) for broker in {*choice} - held) for choice in of_row])
         loads = (loads[:, None] + each[None]).reshape(-1, *each.shape[1:])
         copied = (copied[:, None] + cost[None]).ravel()
     return loads, copied
@@ -181,8 +188,11 @@ def _is_none(wave: object) -> bool:
 def _compare_with_all(planned: PlannedCluster, *, needs_all: bool) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Wrong bounds; bands that the plan misses but another placement meets; whether all placements were compared."""
     cluster, reached = planned.cluster, planned.replicas
-    copies = copies_of(cluster.partitions.replicas, reached)
-    moved = int((copies * cluster.partitions.size_bytes).sum())
+    moved = sum(
+        _copy_bytes(cluster, row, broker)
+        for row, (before, after) in enumerate(zip(cluster.partitions.replicas.tolist(), reached.tolist(), strict=True))
+        for broker in {*after} - {*before, -1}
+    )
     too_large = f"the bound {planned.bound_bytes} is larger than the plan's {moved} bytes"
     wrong = (too_large,) if planned.bound_bytes > moved else ()
     every = placements(cluster, reached, needs_all=needs_all)

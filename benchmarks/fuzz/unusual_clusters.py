@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.rows import broker_row, partition_row
-from optimizer.domain import NOT_LIVE, Cause
+from optimizer.domain import NOT_LIVE, OFFSETS, Cause
 from optimizer.planning.arrays import to_brokers
 from optimizer.settings import ClusterInput, Policy, Schedule, Settings
 from optimizer.solve.rules.racks import busiest_share, live_rack_sizes
@@ -105,6 +105,19 @@ def _log_dirs(draw: random.Random, broker: Row, partitions: Iterable[Row]) -> li
 def jbod_cluster(seed: int) -> UnusualCluster:
     """A cluster of either kind, with directories."""
     return with_directories((full_cluster if seed % 2 else unusual_cluster)(seed), seed)
+
+
+def tiered_cluster(seed: int) -> UnusualCluster:
+    """A cluster of either kind. Two thirds of the partitions are tiered, and some brokers, all or none skip that."""
+    cluster, draw = (full_cluster if seed % 2 else unusual_cluster)(seed), random.Random(seed)
+    share_of_brokers = draw.choice((0.0, 0.5, 0.5, 1.0))
+    for row in cluster.brokers:
+        row["skips_tiered"] = draw.random() < share_of_brokers
+    for row in cluster.partitions:
+        if draw.random() < 2 / 3:
+            copied = int(row["size_bytes"] * draw.choice((0.02, 0.5, 1.0)))
+            row |= {"copy_source": OFFSETS, "copy_bytes": copied, "tiered_copy_bytes": draw.randint(0, copied)}
+    return cluster
 
 
 def _fill_disks(draw: random.Random, brokers: list[Row], partitions: list[Row]) -> None:

@@ -175,7 +175,8 @@ class After:
     def affords(self, partition: AuditPartition) -> bool:
         """Whether the rest of the limit allows a change that copies all replicas of the partition."""
         most = max(len(partition.replicas), partition.replication_factor) - _copies(partition, self.replicas(partition))
-        return most <= self._moves_left and most * partition.size_bytes <= self._bytes_left
+        largest = max((self.instance.copy_bytes(partition, b) for b in self.instance.accepting), default=0)
+        return most <= self._moves_left and most * largest <= self._bytes_left
 
     def change(self, partition: AuditPartition, replicas: Replicas) -> None:
         """Give a partition a new list."""
@@ -188,7 +189,8 @@ class After:
     def _spend(self, partition: AuditPartition, before: Replicas, after: Replicas) -> None:
         copies, size = _copies(partition, after) - _copies(partition, before), partition.size_bytes
         self._moves_left -= copies
-        self._bytes_left -= copies * size
+        copied = self.instance.copied_bytes
+        self._bytes_left -= copied(partition, after) - copied(partition, before)
         for broker in set(after) - set(before):
             self._used[broker] += size
             self._log_dirs.add(partition, broker)

@@ -131,7 +131,7 @@ def _figures(instance: Instance, targets: Targets, repairs: Repairs, n_waves: in
     return {
         "partitions_changed": len(changes),
         "replicas_moved": sum(n for _, n in added),
-        "moved_bytes": sum(n * p.size_bytes for p, n in added),
+        "moved_bytes": sum(instance.copied_bytes(p, replicas) for p, replicas in changes),
         "leader_changes": sum(replicas[0] != p.replicas[0] for p, replicas in changes),
         "rack_violations_before": _rack_violations(instance, {}),
         "rack_violations_after": _rack_violations(instance, targets),

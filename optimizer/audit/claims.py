@@ -36,7 +36,10 @@ class AuditLogDir:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditBroker:
-    """One broker; fields as in the table ``instance_brokers``; no directories if they are unknown."""
+    """One broker; fields as in the table ``instance_brokers``; no directories if they are unknown.
+
+    ``skips_tiered`` decides which bytes of a partition a copy to it transfers.
+    """
 
     broker_id: int
     rack: str | None
@@ -46,13 +49,15 @@ class AuditBroker:
     must_empty: bool
     disk_capacity_bytes: int | None
     log_dirs: tuple[AuditLogDir, ...] = ()
+    skips_tiered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPartition:
     """One partition before the plan; fields as in the table ``instance``; None means no limit.
 
-    ``fixed_cause`` is None for free partitions. If ``isr`` is None, all replicas count as in sync.
+    ``fixed_cause`` is None for free partitions. If ``isr`` is None, all replicas count as in sync. Without
+    ``copy_bytes`` a copy has ``size_bytes``, and without ``tiered_copy_bytes`` ``copy_bytes``.
     """
 
     topic: str
@@ -69,6 +74,8 @@ class AuditPartition:
     fixed_cause: str | None = None
     isr: frozenset[int] | None = None
     elr: frozenset[int] = frozenset()
+    copy_bytes: int | None = None
+    tiered_copy_bytes: int | None = None
 
     @property
     def key(self) -> Key:
@@ -256,6 +263,7 @@ def brokers_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditBroker, .
             must_empty=bool(row["must_empty"]),
             disk_capacity_bytes=_optional_int(row["disk_capacity_bytes"]),
             log_dirs=tuple(_log_dir(struct) for struct in _items(row["log_dirs"])),
+            skips_tiered=_optional_int(row["skips_tiered"]) == 1,
         )
         for row in rows
     )
@@ -279,6 +287,8 @@ def partitions_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[AuditPartit
             fixed_cause=_optional_text(row["fixed_cause"]),
             isr=_optional_ids(row["isr"]),
             elr=_optional_ids(row["elr"]) or frozenset(),
+            copy_bytes=_optional_int(row["copy_bytes"]),
+            tiered_copy_bytes=_optional_int(row["tiered_copy_bytes"]),
         )
         for row in rows
     )

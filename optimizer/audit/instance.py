@@ -34,6 +34,7 @@ class Instance:
         self.accepting = frozenset(b.broker_id for b in brokers if b.accepts_replicas and b.broker_id in self.living)
         self.to_empty = frozenset(b.broker_id for b in brokers if b.must_empty)
         self.leading = frozenset(b.broker_id for b in brokers if b.accepts_leadership)
+        self._skips_tiered = frozenset(b.broker_id for b in brokers if b.skips_tiered)
         self._homes = self.accepting - self.to_empty
         self._hosts = frozenset(self.brokers) - self.to_empty
         racks = [self.brokers[b].rack for b in sorted(self._homes)]
@@ -45,6 +46,16 @@ class Instance:
     def replica_slots(self) -> Iterator[tuple[AuditPartition, int]]:
         """Every replica of the cluster as (partition, broker id)."""
         return ((p, b) for p in self.partitions.values() for b in p.replicas)
+
+    def copy_bytes(self, partition: AuditPartition, broker_id: int) -> int:
+        """Bytes of a copy to a broker."""
+        plain = partition.size_bytes if partition.copy_bytes is None else partition.copy_bytes
+        tiered = partition.tiered_copy_bytes
+        return plain if tiered is None or broker_id not in self._skips_tiered else tiered
+
+    def copied_bytes(self, partition: AuditPartition, replicas: Iterable[int]) -> int:
+        """Bytes of the copies that a new list of a partition needs."""
+        return sum(self.copy_bytes(partition, broker) for broker in set(replicas) - set(partition.replicas))
 
     @cached_property
     def disk_bytes(self) -> dict[int, int]:

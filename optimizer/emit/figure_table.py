@@ -97,6 +97,8 @@ FIGURES = (
     Figure("partitions", "Partitions"),
     Figure("replicas", "Replicas"),
     Figure("total_bytes", "Bytes on all brokers"),
+    Figure("tiered_stored_bytes", "Bytes on the disks of the copied replicas of tiered topics"),
+    Figure("tiered_moved_bytes", "Bytes copied of tiered topics"),
 )
 FULLEST_DISK = Figure("fullest_disk_percent", "Fullest broker's disk", BALANCE, human_percent)  # not in plan_summary
 BY_NAME = {figure.name: figure for figure in (*FIGURES, FULLEST_DISK)}

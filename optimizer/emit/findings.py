@@ -52,6 +52,7 @@ FACTS = (
     FindingCode.NO_LOG_DIR_CAPACITY,
     FindingCode.NO_NETWORK_CAPACITY,
     FindingCode.NO_RATES,
+    FindingCode.TIERED_UPPER_BOUND,
     FindingCode.NOT_ASKED_NOW,
     FindingCode.ONE_REPLICA,
     FindingCode.WAITS_TO_START,

@@ -52,6 +52,8 @@ def manifest(plan: ClusterPlan, documents: Sequence[Document]) -> Document:
     }
     if plan.drained:
         content["drain_brokers"] = plan.drained
+    if tiered := _tiered_copies(plan):
+        content["tiered_copies"] = tiered
     if plan.dir_moves:
         content["dir_move_waves"] = sorted({row.wave for row in plan.dir_moves})
     if plan.directories:
@@ -81,6 +83,17 @@ def _earlier_throttles(plan: ClusterPlan) -> Iterable[list[str]]:
         for row in plan.throttles_found
         if not row.is_static
     )
+
+
+def _tiered_copies(plan: ClusterPlan) -> list[tuple[str, int, int, int]]:
+    """Topic, partition, broker and bytes of each copy, there or back, that skips what is in tiered storage."""
+    skipping = {broker.broker_id for broker in plan.brokers if broker.skips_tiered}
+    return [
+        (row.topic, row.partition, broker, row.tiered_copy_bytes)
+        for row in plan.changed
+        if row.tiered_copy_bytes is not None
+        for broker in sorted(skipping.intersection([*row.current_replicas, *row.proposed_replicas]))
+    ]
 
 
 def _digests(folder: str, documents: Sequence[Document]) -> Iterable[tuple[str, str]]:

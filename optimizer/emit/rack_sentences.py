@@ -1,4 +1,4 @@
-"""Sentences about bytes between racks: what they cost, and what other leaders during the copies would save."""
+"""Sentences about copied bytes: of tiered topics; between racks, what they cost and what other leaders would save."""
 
 from optimizer.cluster_policy import BYTES_PER_GB
 from optimizer.emit.cluster_plan import ClusterPlan
@@ -15,6 +15,12 @@ def cross_rack_cost(plan: ClusterPlan) -> str:
         f"Copying {human_bytes(crossing)} between racks costs about {crossing / BYTES_PER_GB * price:,.2f} at the "
         f"given price of {price:g} per GB."
     )
+
+
+def tiered(plan: ClusterPlan) -> str:
+    """Stored and copied bytes of tiered topics, in one sentence; empty if no replica of one is copied."""
+    stored, copied = plan.number("tiered_stored_bytes"), plan.number("tiered_moved_bytes")
+    return f"Tiered: {human_bytes(stored)} are stored, {human_bytes(copied)} are copied." if stored else ""
 
 
 def near_leaders(plan: ClusterPlan) -> str:

@@ -38,6 +38,7 @@ class PlanRow(TableRow):
     in_bytes_per_s: int
     topic_id: str | None
     planned_log_dirs: Sequence[str] | None = None
+    tiered_copy_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ class BrokerRow(TableRow):
     must_empty: bool
     disk_capacity_bytes: int | None = None
     log_dirs: Sequence[Mapping[str, Any]] | None = None
+    skips_tiered: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from optimizer.emit.findings import SHOWN, FindingLine, count_findings, first_li
 from optimizer.emit.goals import origin
 from optimizer.emit.inside_sentences import directories_in_words, rate_inside, whole_plan
 from optimizer.emit.proofs import proof
-from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders
+from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders, tiered
 from optimizer.emit.shown_figures import (
     band_note,
     factors_text,
@@ -173,6 +173,7 @@ def summary_text(plan: ClusterPlan, decision: Decision, written: Sequence[Docume
         *paragraph(factors_text(plan)),
         *paragraph(execution(plan)),
         *paragraph(directories_in_words(plan)),
+        *paragraph(tiered(plan)),
         *paragraph(cross_rack_cost(plan)),
         *paragraph(near_leaders(plan)),
         *paragraph(limited(plan)),

@@ -67,6 +67,7 @@ def to_brokers(frame: pd.DataFrame) -> Brokers:
         out_capacity_bytes_per_s=_capacity(rows["out_capacity_bytes_per_s"]),
         state=tuple(rows["state"]),
         racks_matter=racks_matter,
+        skips_tiered=rows["skips_tiered"].eq(True).to_numpy(dtype=bool),
         pins=_pins(rows),
         log_dirs=log_dirs_of(rows),
     )
@@ -115,11 +116,15 @@ def to_partitions(frame: pd.DataFrame, ids: Ints) -> Partitions:
     """
     rows = frame.sort_values(["topic", "partition"], kind="stable")
     width = _ints(rows["replication_factor"]).max(initial=1)
-    return Partitions(**{name: _array(column, rows[name], ids, width=int(width)) for name, column in COLUMNS.items()})
+    return Partitions(**{name: _array(column, name, rows, ids, width=int(width)) for name, column in COLUMNS.items()})
 
 
-def _array(column: Column, values: pd.Series, ids: Ints, *, width: int) -> Any:
+def _array(column: Column, name: str, rows: pd.DataFrame, ids: Ints, *, width: int) -> Any:
     """The array of one field."""
+    values = rows[name]
+    if isinstance(column.missing, str):
+        other = _array(COLUMNS[column.missing], column.missing, rows, ids, width=width)
+        return np.where(values.isna(), other, _ints(values.astype("Int64").fillna(0)))
     if column.how is As.OBJECT:
         return values.to_numpy(dtype=object)
     if column.how is As.REPLICAS:
@@ -130,6 +135,24 @@ def _array(column: Column, values: pd.Series, ids: Ints, *, width: int) -> Any:
     if column.how is As.BROKER:
         return np.where(np.isin(numbers, ids), np.searchsorted(ids, numbers).clip(0, len(ids) - 1), -1)
     return numbers
+
+
+def bytes_to(rows: pd.DataFrame, hosts: pd.DataFrame, lists: Ints) -> Ints:
+    """Bytes of a copy of each partition to each broker of its list, (P, W); 0 at the padding.
+
+    Parameters
+    ----------
+    rows, hosts : DataFrame
+        Columns of ``instance`` and ``instance_brokers`` of one cluster.
+    lists : (P, W) int64
+        Broker indices, padded with -1.
+    """
+    skips_tiered = hosts.sort_values("broker_id")["skips_tiered"].eq(True).to_numpy(dtype=bool)[lists]
+    plain, tiered = (
+        _array(COLUMNS[name], name, rows, np.zeros(0, dtype=np.int64), width=0)[:, None]
+        for name in ("copy_bytes", "tiered_copy_bytes")
+    )
+    return np.where(lists >= 0, np.where(skips_tiered, tiered, plain), 0)
 
 
 def split_rows(frame: pd.DataFrame, ids: Ints) -> tuple[pd.DataFrame, Partitions, Ints]:

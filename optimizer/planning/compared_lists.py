@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import REORDERED, Bools
+from optimizer.domain import REORDERED, TIERED_SOURCES, Bools
+from optimizer.planning.arrays import bytes_to, replica_matrix
 from optimizer.planning.late_waves import MOMENTS
 
 # Of a wave: bytes per second of its copies, as planned and as requested; with windows also the moments in seconds of
@@ -20,8 +21,9 @@ DEFAULT = {
 }
 # Sums over the partitions of a cluster: the figures of the summary that lists alone decide.
 TOTALS = (
-    *("total_bytes", "partitions", "moved_bytes", "replicas_moved", "partitions_changed", "leader_changes"),
-    *("followers_reordered", "factor_changes", "default_moved_bytes", "default_replicas_moved"),
+    *("total_bytes", "partitions", "moved_bytes", "replicas_moved", "partitions_changed"),
+    *("tiered_stored_bytes", "tiered_moved_bytes"),
+    *("leader_changes", "followers_reordered", "factor_changes", "default_moved_bytes", "default_replicas_moved"),
     *("default_partitions_changed", "default_leader_changes", "default_factor_changes", "min_isr_unknown"),
     "baseline_refused",
 )
@@ -29,7 +31,7 @@ TOTALS = (
 Lists = Sequence[list[int]]
 
 
-def compare_lists(rows: pd.DataFrame) -> pd.DataFrame:
+def compare_lists(rows: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
     """Partitions with the changes of the plan and their reasons; no waves yet. Each row is compared alone.
 
     Parameters
@@ -38,11 +40,14 @@ def compare_lists(rows: pd.DataFrame) -> pd.DataFrame:
         Columns of ``instance``, with ``current_replicas`` instead of ``replicas``; the columns of ``DEFAULT``;
         ``proposed_replicas``; and ``move_reasons``, the codes of a partition's moves, ascending. Lists that are null:
         no default; as now; no move.
+    hosts : DataFrame
+        Rows of ``instance_brokers``.
     """
     current = [*map(_ids, rows["current_replicas"])]
     default = [*map(_ids, rows["baseline_replicas"])]
     proposed = [_ids(ids) if np.ndim(ids) else now for ids, now in zip(rows["proposed_replicas"], current, strict=True)]
     changed = np.array([new != old for new, old in zip(proposed, current, strict=True)], dtype=bool)
+    ids = np.sort(hosts["broker_id"].to_numpy(dtype=np.int64))
     adding, removing = _only_in(proposed, current), _only_in(current, proposed)
     reasons = [
         ([*codes] if np.ndim(codes) else [REORDERED]) if differs else []
@@ -54,7 +59,7 @@ def compare_lists(rows: pd.DataFrame) -> pd.DataFrame:
         proposed_replicas=_objects(proposed, rows),
         adding_replicas=_objects(adding, rows),
         removing_replicas=_objects(removing, rows),
-        moved_bytes=rows["size_bytes"] * np.array([*map(len, adding)], dtype=np.int64),
+        moved_bytes=bytes_to(rows, hosts, replica_matrix(pd.Series(adding, dtype=object), ids)).sum(axis=1),
         is_changed=changed,
         leader_changed=_first_differs(proposed, current),
         default_changed=[bool(new) and new != old for new, old in zip(default, current, strict=True)],
@@ -76,9 +81,12 @@ def with_totals(compared: pd.DataFrame) -> pd.DataFrame:
     is_changed, leader_changed = compared["is_changed"].astype(bool), compared["leader_changed"].astype(bool)
     only_followers = is_changed & ~leader_changed & (copies + removals == 0)
     has_default = compared["default_moved_bytes"].notna()
+    is_tiered = compared["copy_source"].isin(TIERED_SOURCES)
     totals = {
         "total_bytes": compared["size_bytes"] * now,
         "partitions": 1,
+        "tiered_stored_bytes": (compared["size_bytes"] * copies).where(is_tiered, 0),
+        "tiered_moved_bytes": compared["moved_bytes"].where(is_tiered, 0),
         "replicas_moved": copies,
         "partitions_changed": is_changed,
         "leader_changes": leader_changed,

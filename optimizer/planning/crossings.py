@@ -42,15 +42,15 @@ def crossings(cluster: Cluster, before: Ints, after: Ints, in_sync: Ints) -> Cro
     brokers, partitions = cluster.brokers, cluster.partitions
     if not brokers.racks_matter:
         return None
-    source, size, added = partitions.leader, partitions.size_bytes, without(after, before)
-    crossing = cross_rack_bytes(added, source, size, known_racks(brokers))
-    saved = near_leaders(brokers, before, after, in_sync, source, size).saved_bytes
+    source, copied, added = partitions.leader, partitions.bytes_to(brokers.skips_tiered[after]), without(after, before)
+    crossing = cross_rack_bytes(added, source, copied, known_racks(brokers))
+    saved = near_leaders(brokers, before, after, in_sync, source, copied).saved_bytes
 
     def per_leader(amounts: Ints) -> Ints:
         return bytes_per_broker(source[:, None], amounts, len(brokers))
 
     return Crossings(
-        copied_bytes=per_leader(size * (added >= 0).sum(axis=1)),
+        copied_bytes=per_leader((copied * (added >= 0)).sum(axis=1)),
         cross_rack_bytes=per_leader(crossing),
         near_leader_bytes=per_leader(saved),
         near_leader_partitions=per_leader((saved > 0).astype(np.int64)),
@@ -73,7 +73,7 @@ class NearLeaders:
 
 
 def near_leaders(
-    brokers: Brokers, before: Ints, after: Ints, in_sync: Ints, source: Ints, size_bytes: Ints
+    brokers: Brokers, before: Ints, after: Ints, in_sync: Ints, source: Ints, copy_bytes: Ints
 ) -> NearLeaders:
     """The near leader of each partition for the copies from the lists ``before`` to ``after``.
 
@@ -83,13 +83,14 @@ def near_leaders(
         Broker indices, padded with -1; the widths may differ.
     source : (P,) int64
         Present leader, -1 without one.
-    size_bytes : (P,) int64
+    copy_bytes : (P, W) int64
+        Of a copy to each broker of ``after``.
     """
     rack, added, removed = known_racks(brokers), without(after, before), without(before, after)
     can_lead = _may_lead_meanwhile(brokers)[removed] & same_slots(removed, in_sync).any(axis=2)
     candidates = np.where(can_lead, removed, -1)
-    crossing = [near_leader_bytes(added, source, size_bytes, rack, candidate[:, None]) for candidate in candidates.T]
-    saved = cross_rack_bytes(added, source, size_bytes, rack) - np.array(crossing)
+    crossing = [near_leader_bytes(added, source, copy_bytes, rack, candidate[:, None]) for candidate in candidates.T]
+    saved = cross_rack_bytes(added, source, copy_bytes, rack) - np.array(crossing)
     best, column = saved.argmax(axis=0), np.arange(len(source))
     return NearLeaders(np.where(saved[best, column] > 0, candidates[column, best], -1), saved[best, column])
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 import schemas
 from optimizer.domain import NOT_LIVE, Bools, Brokers, FindingCode, Floats, Ints
-from optimizer.planning.arrays import replica_matrix, to_brokers, with_nulls
+from optimizer.planning.arrays import bytes_to, replica_matrix, to_brokers, with_nulls
 from optimizer.planning.crossings import near_leaders
 from optimizer.planning.finish import finding_row
 from optimizer.schedule.exposed_states import Exposed, State, begun, effects_of, ended, moving_lists
@@ -70,7 +70,8 @@ NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_bro
 COLUMNS = (
     *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas"),
     *("isr", "elr", "observers", "leader"),
-    *("min_insync_replicas", "allows_unclean_election", "size_bytes", "in_bytes_per_s", "out_bytes_per_s", "wave"),
+    *("min_insync_replicas", "allows_unclean_election", "size_bytes", "copy_bytes", "tiered_copy_bytes"),
+    *("in_bytes_per_s", "out_bytes_per_s", "wave"),
 )
 
 
@@ -98,7 +99,7 @@ def exposure_rows(
         *_under_replicated(rows, exposed, brokers, _troubles(hosts)),
     ]
     return (
-        _frame("exposure", _moment_rows(result.moments, brokers, _busiest_near_leaders(rows, exposed, brokers))),
+        _frame("exposure", _moment_rows(result.moments, brokers, _busiest_near_leaders(rows, hosts, exposed, brokers))),
         _frame("wave_findings", map(finding_row, findings)),
     )
 
@@ -129,10 +130,10 @@ def _exposed(rows: pd.DataFrame, brokers: Brokers, *, counts_all: bool) -> Expos
     )
 
 
-def _busiest_near_leaders(rows: pd.DataFrame, exposed: Exposed, brokers: Brokers) -> Floats:
+def _busiest_near_leaders(rows: pd.DataFrame, hosts: pd.DataFrame, exposed: Exposed, brokers: Brokers) -> Floats:
     """The busiest leader of each wave over the mean, if leaving replicas in the targets' racks led meanwhile."""
-    in_sync, size = np.where(exposed.in_sync, exposed.replicas, -1), rows["size_bytes"].to_numpy(dtype=np.int64)
-    near = near_leaders(brokers, exposed.replicas, exposed.target, in_sync, exposed.leader, size)
+    in_sync, copied = np.where(exposed.in_sync, exposed.replicas, -1), bytes_to(rows, hosts, exposed.target)
+    near = near_leaders(brokers, exposed.replicas, exposed.target, in_sync, exposed.leader, copied)
     return busiest_near_leaders(exposed, near.leader)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import schemas
 from optimizer.audit import AuditLimits
 from optimizer.cluster_policy import NO_LIMIT, OFF
-from optimizer.domain import Bools, Brokers, Cause, FindingCode, Ints, Partitions, only_in
+from optimizer.domain import OFFSETS, UPPER_BOUND, Bools, Brokers, Cause, FindingCode, Ints, Partitions, only_in
 from optimizer.planning.arrays import replica_lists, split_rows, with_nulls
 from optimizer.planning.left_out import left_by_order
 from optimizer.planning.unexplained import audit_limits, unexplained_findings
@@ -52,13 +52,14 @@ def _proposals(partitions: Partitions, final: Ints, ids: Ints) -> Iterable[dict[
 
 
 def _moves(brokers: Brokers, partitions: Partitions, settled: Ints) -> Iterable[dict[str, object]]:
+    copy_bytes = partitions.copy_bytes, partitions.tiered_copy_bytes
     for move in reasons(brokers, partitions, settled):
         yield {
             "topic": partitions.topic[move.row],
             "partition": partitions.partition[move.row],
             "from_broker": None if move.from_broker < 0 else brokers.ids[move.from_broker],
             "to_broker": None if move.to_broker < 0 else brokers.ids[move.to_broker],
-            "size_bytes": 0 if move.to_broker < 0 else partitions.size_bytes[move.row],
+            "size_bytes": 0 if move.to_broker < 0 else copy_bytes[int(brokers.skips_tiered[move.to_broker])][move.row],
             "reason": move.reason,
         }
 
@@ -174,6 +175,16 @@ def _single_findings(frame: pd.DataFrame) -> Iterable[Finding]:
         yield Finding(FindingCode.ONE_REPLICA, "both", amount=len(topics), facts=facts)
 
 
+def _tiered_findings(frame: pd.DataFrame, brokers: Brokers) -> Iterable[Finding]:
+    """A finding if the copies of tiered partitions may have fewer bytes than the plan counts."""
+    is_unknown = frame["copy_source"] == UPPER_BOUND
+    if brokers.skips_tiered.any():
+        is_unknown |= (frame["copy_source"] == OFFSETS) & frame["tiered_copy_bytes"].isna()
+    if is_unknown.any():
+        facts = {"topics": sorted(map(str, frame.loc[is_unknown, "topic"].unique()))}
+        yield Finding(FindingCode.TIERED_UPPER_BOUND, "both", amount=int(is_unknown.sum()), facts=facts)
+
+
 def _unused_patterns(frame: pd.DataFrame, patterns: Iterable[str], code: FindingCode) -> Iterable[Finding]:
     """Patterns that match no topic. Patterns of pins are reported elsewhere."""
     names = set(frame["topic"])
@@ -248,6 +259,7 @@ def finish_cluster(
         *_factor_findings(rows),
         *_spare_findings(rows),
         *_single_findings(rows),
+        *_tiered_findings(rows, brokers),
         *_unused_patterns(
             rows,
             (topic_factor.topics for topic_factor in cluster_policy.replication_factors),

@@ -29,7 +29,7 @@ def flow_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
         Rows of ``instance_brokers`` with ``disk_used_bytes``.
     """
     placed = scheduled[scheduled["wave"].notna()]
-    changes = to_changes(placed, broker_ids(hosts))
+    changes = to_changes(placed, hosts)
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
     directories = directories_in(placed, changes, hosts, settings.policy.disk_headroom)
     dealt = directory_rows(directories, hosts, wave_of, placed["planned_log_dirs"].to_list())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode, Floats, Ints
+from optimizer.domain import NOT_LIVE, WHOLE_PLAN, FindingCode, Floats
 from optimizer.kafka.throttle import ConfigEntry, careful_throttles, config_entries, tool_throttles
 from optimizer.kafka.versions import needs_whole_min_isr
 from optimizer.planning.arrays import to_brokers, with_nulls
@@ -48,9 +48,12 @@ def _settable(entries: list[ConfigEntry], down: set[str]) -> list[ConfigEntry]:
     ]  # fmt: skip
 
 
-def _throttle_entries(rows: pd.DataFrame, ids: Ints, down: set[str]) -> Iterator[tuple[str, list[ConfigEntry]]]:
+def _throttle_entries(
+    rows: pd.DataFrame, hosts: pd.DataFrame, down: set[str]
+) -> Iterator[tuple[str, list[ConfigEntry]]]:
     """Throttle entries in both styles for the partitions of ``rows``; none if no replica is copied."""
-    changes = to_changes(rows, ids)
+    changes = to_changes(rows, hosts)
+    ids = broker_ids(hosts)
     load = traffic(changes, len(ids))
     rate = int(rows["copy_bytes_per_s"].min())
     # Also if the partitions were empty at the snapshot: they may have grown since.
@@ -80,7 +83,6 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
     placed = scheduled[scheduled["wave"].notna()].sort_values(["topic", "partition"], kind="stable")
     if placed.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    ids = broker_ids(hosts)
     down = {str(b) for b in hosts.loc[hosts["state"].isin(NOT_LIVE), "broker_id"]}
     parts = [
         (WHOLE_PLAN, placed),
@@ -89,7 +91,7 @@ def throttle_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame) -> pd.DataFrame:
     content = [
         (wave, style, *entry)
         for wave, rows in parts
-        for style, entries in _throttle_entries(rows, ids, down)
+        for style, entries in _throttle_entries(rows, hosts, down)
         for entry in entries
     ]
     frame = pd.DataFrame(content, columns=_ENTRY_COLUMNS)
@@ -218,7 +220,7 @@ def tables_of_lists(
     waits = (solved["findings"]["code"] == FindingCode.WAITS_TO_START.value).any()
     tonight = with_policy(settings, start_policy(settings.policy)) if waits else settings
     hosts = with_load(hosts, rows).assign(captured_at=captured_at.timestamp() if captured_at else None)
-    compared = with_totals(compare_lists(rows))
+    compared = with_totals(compare_lists(rows, hosts))
     scheduled = schedule_cluster(compared[compared["is_changed"]], hosts, settings=settings)
     if "given_log_dirs" in scheduled:
         scheduled = scheduled.assign(planned_log_dirs=scheduled["given_log_dirs"])

@@ -20,7 +20,7 @@ from optimizer.schedule.wave_changes import WaveChanges, bytes_per_broker, wave_
 from optimizer.schedule.wave_order import disk_limits, unschedulable
 from optimizer.schedule.waves import UNPLACED
 from optimizer.settings import Policy, Settings
-from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.bounds.bound import copied_bytes, copies_of
 from optimizer.solve.findings.net_moves import reasons, settle
 from optimizer.solve.limit.limit import plan_changes
 from optimizer.solve.limit.limit_choice import keep_within
@@ -123,10 +123,10 @@ def _with_second_choices(cluster: SolvedCluster, order: "_Order", base: Ints) ->
     brokers, old, size = cluster.brokers, order.partitions.replicas, order.partitions.size_bytes
     disk, limit = disk_limit(brokers, order.settings.policy), cluster.cluster_policy.move_limit
     for frees_disk in (False, True):
-        kept, copies = (base != old).any(axis=1), copies_of(old, base)
+        kept, spent_bytes = (base != old).any(axis=1), copied_bytes(brokers, order.partitions, base)
         arriving = bytes_per_broker(np.where(only_in(base, old), base, -1), size, len(brokers))
         peak = bytes_per_broker(old, size, len(brokers)) + arriving
-        spent = np.array([int((copies * size).sum()), int(copies.sum())])
+        spent = np.array([int(spent_bytes.sum()), int(copies_of(old, base).sum())])
         lists, _ = second_choices(
             brokers,
             order.partitions,
@@ -242,6 +242,7 @@ def _changes(brokers: Brokers, partitions: Partitions, settled: Ints, changed: B
         topic=rows.topic,
         partition=rows.partition,
         size_bytes=rows.size_bytes,
+        copy_bytes=rows.bytes_to(brokers.skips_tiered[settled[changed]]),
         in_bytes_per_s=no_traffic,
         leader=rows.leader,
         in_sync_followers=no_traffic,

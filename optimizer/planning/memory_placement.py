@@ -14,7 +14,7 @@ from optimizer.planning.classes import KEY, classes_from, named_bins, resource_n
 from optimizer.planning.finish import TABLES, finish_or_leave
 from optimizer.planning.left_out import reduce_to_limits
 from optimizer.settings import Settings
-from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.bounds.bound import copied_bytes, copies_of
 from optimizer.solve.bounds.class_prices import Classes
 from optimizer.solve.bounds.terms import Terms, sum_of_terms
 from optimizer.solve.findings.order_findings import LeftForDisk
@@ -97,7 +97,7 @@ class MemoryPlacement:
         for c in sorted(cluster_ids):
             partitions, current = self.fleet[c].partitions, self.fleet[c].current
             new = copies_of(partitions.replicas, current)
-            copies[c] = Copies(int(new.sum()), int((new * partitions.size_bytes).sum()))
+            copies[c] = Copies(int(new.sum()), int(copied_bytes(self.brokers[c], partitions, current).sum()))
         return copies
 
     def with_sized_and_pinned_lists(self, clusters: Clusters) -> "MemoryPlacement":

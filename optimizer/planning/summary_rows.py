@@ -89,6 +89,8 @@ def _plan_figures(totals: Row, bounds: Rows, waves: Rows, unexplained: int) -> I
         "waves_bound_bytes": waves_bound,
         "waves_over_bound": _ratio(_sum(between, "busiest_bytes"), waves_bound),
     }
+    if totals["tiered_stored_bytes"]:
+        after |= {name: totals[name] for name in ("tiered_stored_bytes", "tiered_moved_bytes")}
     default = {name: totals[f"default_{name}"] for name in _CHANGES} | {
         "moved_share_percent": _ratio(default_moved, totals["total_bytes"], 100.0),
         "baseline_refused": totals["baseline_refused"],

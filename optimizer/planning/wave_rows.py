@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from optimizer.domain import REASONS, REORDERED, Ints
-from optimizer.planning.arrays import replica_matrix
+from optimizer.planning.arrays import bytes_to, replica_matrix
 from optimizer.planning.compared_lists import TIMES
 from optimizer.planning.directory_rows import directories_in, named, with_directories
 from optimizer.planning.late_waves import MOMENTS
@@ -30,16 +30,19 @@ def broker_ids(hosts: pd.DataFrame) -> Ints:
     return np.sort(hosts["broker_id"].to_numpy(dtype=np.int64))
 
 
-def to_changes(rows: pd.DataFrame, ids: Ints) -> WaveChanges:
-    """Arrays from rows of ``compare_lists``, in their order."""
+def to_changes(rows: pd.DataFrame, hosts: pd.DataFrame) -> WaveChanges:
+    """Arrays from rows of ``compare_lists``, in their order, and of ``instance_brokers``."""
+    ids = broker_ids(hosts)
+    after = replica_matrix(rows["proposed_replicas"], ids)
     leader = rows["leader"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
     return wave_changes_between(
         replica_matrix(rows["current_replicas"], ids),
-        replica_matrix(rows["proposed_replicas"], ids),
+        after,
         ids,
         topic=rows["topic"].to_numpy(),
         partition=rows["partition"].to_numpy(dtype=np.int64),
         size_bytes=rows["size_bytes"].to_numpy(dtype=np.int64),
+        copy_bytes=bytes_to(rows, hosts, after),
         in_bytes_per_s=rows["in_bytes_per_s"].to_numpy(dtype=np.int64),
         leader=np.where(leader >= 0, np.searchsorted(ids, leader), -1),
         in_sync_followers=rows["in_sync_followers"].to_numpy(dtype=np.int64),
@@ -80,7 +83,7 @@ def schedule_cluster(changed: pd.DataFrame, hosts: pd.DataFrame, *, settings: Se
     rows = changed.sort_values(["topic", "partition"], kind="stable")
     if rows.empty:
         return rows
-    changes = to_changes(rows, broker_ids(hosts))
+    changes = to_changes(rows, hosts)
     limit = _disk_limits(hosts, settings.policy.disk_headroom)
     cuts = Cuts(changes, disk_used(hosts), limit, settings.schedule, settings.emit.throttle_style)
     room = network_room(changes, _network_load(hosts))
@@ -168,7 +171,7 @@ def wave_rows(scheduled: pd.DataFrame, hosts: pd.DataFrame, *, settings: Setting
     if placed.empty:
         return pd.DataFrame(columns=WAVES.names)
     ids = broker_ids(hosts)
-    changes = to_changes(placed, ids)
+    changes = to_changes(placed, hosts)
     wave_of = placed["wave"].to_numpy(dtype=np.int64)
     times = wave_times(placed)
     rows = [

@@ -74,7 +74,7 @@ def traffic(changes: WaveChanges, n_brokers: int) -> Traffic:
     followers = copied.in_sync_followers + copied.copies
     return Traffic(
         out_bytes=bytes_per_broker(source, copied.endpoint_bytes, n_brokers),
-        in_bytes=bytes_per_broker(copied.added, copied.size_bytes, n_brokers),
+        in_bytes=bytes_per_broker(copied.added, copied.copy_bytes, n_brokers),
         live_out=bytes_per_broker(source, copied.in_bytes_per_s * followers, n_brokers),
         live_in=bytes_per_broker(copied.added, copied.in_bytes_per_s, n_brokers),
         floor_out=floor_out,

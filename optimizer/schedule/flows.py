@@ -50,13 +50,13 @@ def rack_flow(changes: WaveChanges, wave: Ints, rack: Ints) -> RackFlow:
     is_known = (ends[:, 1:] >= 0).all(axis=1)
     keys, number = np.unique(ends[is_known], axis=0, return_inverse=True)
     copied_bytes = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(copied_bytes, number.ravel(), changes.size_bytes[row[is_known]])
+    np.add.at(copied_bytes, number.ravel(), changes.copy_bytes[row[is_known], slot[is_known]])
     copies = np.bincount(number.ravel(), minlength=len(keys))
     waves, from_rack, to_rack = keys.T
     return RackFlow(waves, from_rack, to_rack, copies, copied_bytes)
 
 
-def cross_rack_bytes(added: Ints, source: Ints, size_bytes: Ints, rack: Ints) -> Ints:
+def cross_rack_bytes(added: Ints, source: Ints, copy_bytes: Ints, rack: Ints) -> Ints:
     """Bytes that the copies of each partition send to another rack, (N,).
 
     Parameters
@@ -65,14 +65,16 @@ def cross_rack_bytes(added: Ints, source: Ints, size_bytes: Ints, rack: Ints) ->
         Brokers that receive a copy, padded with -1.
     source : (N,) int64
         Broker that sends the copies; -1 if leaderless.
+    copy_bytes : (N, W) int64
+        Bytes of each copy.
     rack : (B,) int64
         See ``known_racks``.
     """
     here, there = np.where(source >= 0, rack[source], -1)[:, None], np.where(added >= 0, rack[added], -1)
-    return size_bytes * ((here >= 0) & (there >= 0) & (here != there)).sum(axis=1)
+    return (copy_bytes * ((here >= 0) & (there >= 0) & (here != there))).sum(axis=1)
 
 
-def near_leader_bytes(added: Ints, source: Ints, size_bytes: Ints, rack: Ints, candidates: Ints) -> Ints:
+def near_leader_bytes(added: Ints, source: Ints, copy_bytes: Ints, rack: Ints, candidates: Ints) -> Ints:
     """Bytes that the copies of each partition send to another rack at least, (N,), if a candidate may send them.
 
     Parameters
@@ -80,10 +82,10 @@ def near_leader_bytes(added: Ints, source: Ints, size_bytes: Ints, rack: Ints, c
     candidates : (N, C) int64
         Brokers that could lead instead of ``source`` during the copies, padded with -1.
     """
-    least = cross_rack_bytes(added, source, size_bytes, rack)
+    least = cross_rack_bytes(added, source, copy_bytes, rack)
     for candidate in candidates.T:
         other = np.where((candidate >= 0) & (source >= 0), candidate, source)
-        least = np.minimum(least, cross_rack_bytes(added, other, size_bytes, rack))
+        least = np.minimum(least, cross_rack_bytes(added, other, copy_bytes, rack))
     return least
 
 

@@ -68,7 +68,7 @@ class Copies:
 def copies_of(changes: WaveChanges) -> Copies:
     """The copies of partitions that have a leader."""
     row, slot = np.nonzero((changes.added >= 0) & (changes.source >= 0)[:, None])
-    return Copies(changes.source[row], changes.added[row, slot], changes.size_bytes[row].astype(np.float64))
+    return Copies(changes.source[row], changes.added[row, slot], changes.copy_bytes[row, slot].astype(np.float64))
 
 
 def fair_seconds(copies: Copies, rates: CopyRates) -> float:

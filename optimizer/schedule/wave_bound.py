@@ -67,7 +67,7 @@ def ends_of(changes: WaveChanges, n_brokers: int) -> Ends:
         (np.where(receives, changes.added, 2 * n_brokers), np.where(sends, n_brokers + changes.source, 2 * n_brokers))
     )
     size_bytes = np.column_stack(
-        (receives * changes.size_bytes[:, None], np.where(sends, changes.endpoint_bytes, 0)),
+        (changes.copy_bytes, np.where(sends, changes.endpoint_bytes, 0)),
     )
     return Ends(column, size_bytes, 2 * n_brokers + 1)
 

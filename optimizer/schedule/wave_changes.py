@@ -17,7 +17,9 @@ class WaveChanges:
     Parameters
     ----------
     size_bytes : (N,) int64
-        Bytes of one replica, so of one copy.
+        Bytes of one replica.
+    copy_bytes : (N, W) int64
+        Bytes of each copy; 0 where ``added`` has none.
     in_bytes_per_s : (N,) int64
         Produced bytes per second; a copy must be faster.
     source : (N,) int64
@@ -35,6 +37,7 @@ class WaveChanges:
     """
 
     size_bytes: Ints
+    copy_bytes: Ints
     in_bytes_per_s: Ints
     source: Ints
     in_sync_followers: Ints
@@ -55,7 +58,7 @@ class WaveChanges:
     @property
     def endpoint_bytes(self) -> Ints:
         """Bytes at the busiest end of each partition's copies, (N,): its leader sends all copies."""
-        return self.size_bytes * self.copies
+        return np.asarray(self.copy_bytes.sum(axis=1))
 
     def select(self, rows: Bools) -> "WaveChanges":
         """The changes of some rows, (N,) bool."""
@@ -70,6 +73,7 @@ def wave_changes_between(
     topic: NDArray[np.object_],
     partition: Ints,
     size_bytes: Ints,
+    copy_bytes: Ints,
     in_bytes_per_s: Ints,
     leader: Ints,
     in_sync_followers: Ints,
@@ -81,6 +85,8 @@ def wave_changes_between(
     ----------
     ids : (B,) int64
         Ids of the brokers.
+    copy_bytes : (N, W) or (N, 1) int64
+        Bytes of a copy to each broker of ``after``.
     leader : (N,) int64
         Index of the current leader; -1 if leaderless.
     """
@@ -92,6 +98,7 @@ def wave_changes_between(
     ]
     return WaveChanges(
         size_bytes=size_bytes,
+        copy_bytes=np.where(added >= 0, copy_bytes, 0),
         in_bytes_per_s=in_bytes_per_s,
         source=leader,
         in_sync_followers=in_sync_followers,
@@ -134,8 +141,8 @@ def compete_for_targets(changes: WaveChanges, unplaced: Bools) -> Bools:
 
 
 def bytes_per_broker(brokers: Ints, size_bytes: Ints, n_brokers: int) -> Ints:
-    """Sum of the sizes over the brokers of each row, (B,); ``brokers`` is (N, W), padded with -1."""
+    """Sum of the sizes, (N,) or (N, W), over the brokers of each row, (B,); ``brokers`` is (N, W), padded with -1."""
     row, slot = np.nonzero(brokers >= 0)
     total = np.zeros(n_brokers, dtype=np.int64)
-    np.add.at(total, brokers[row, slot], size_bytes[row])
+    np.add.at(total, brokers[row, slot], size_bytes[row] if size_bytes.ndim == 1 else size_bytes[row, slot])
     return total

@@ -64,23 +64,23 @@ class _Waves:
             requests=Requests.empty(changes, n_waves),
         )
 
-    def endpoint(self, source: int, targets: Ints, size: int) -> Ints:
+    def endpoint(self, source: int, targets: Ints, copied: Ints) -> Ints:
         """Bytes at the busier end of one partition's copies, if it were added to each wave, (waves,)."""
-        into: Ints = self.incoming[targets].max(axis=0, initial=0) + size * bool(len(targets))
+        into: Ints = (self.incoming[targets] + copied[:, None]).max(axis=0, initial=0)
         if source < 0:
             return into
-        return np.maximum(into, self.outgoing[source] + size * len(targets))
+        return np.maximum(into, self.outgoing[source] + copied.sum())
 
     def fits_disk(self, targets: Ints, size: int, limit: Ints) -> Bools:
         """Waves in which every target has disk space for the copy, also in all later waves, (waves,)."""
         later = np.maximum.accumulate(self.disk_peak[targets, ::-1], axis=1)[:, ::-1]
         return np.asarray((later + size <= limit[targets, None]).all(axis=0), dtype=np.bool_)
 
-    def add(self, wave: int, source: int, targets: Ints, removed: Ints, size: int, load: int) -> None:
+    def add(self, wave: int, source: int, targets: Ints, removed: Ints, *, size: int, copied: Ints, load: int) -> None:
         self.busiest[wave] = max(self.busiest[wave], load)
-        self.incoming[targets, wave] += size
+        self.incoming[targets, wave] += copied
         if source >= 0:
-            self.outgoing[source, wave] += size * len(targets)
+            self.outgoing[source, wave] += copied.sum()
         self.disk_peak[targets, wave:] += size
         self.disk_peak[removed, wave + 1 :] -= size
         self.copies[wave] += len(targets)
@@ -115,9 +115,9 @@ def _fill(
 
 def _assign_wave(changes: WaveChanges, i: int, waves: _Waves, wave_of: Ints, disk_limit: Ints, budget: _Budget) -> bool:
     targets, removed = changes.added[i], changes.removed[i]
-    targets, removed = targets[targets >= 0], removed[removed >= 0]
+    copied, targets, removed = changes.copy_bytes[i][targets >= 0], targets[targets >= 0], removed[removed >= 0]
     size, source = int(changes.size_bytes[i]), int(changes.source[i])
-    load = waves.endpoint(source, targets, size)
+    load = waves.endpoint(source, targets, copied)
     room = (waves.copies + len(targets) <= budget.copies) | (waves.copies == 0)
     room &= waves.requests.has_room(changes, i)
     if len(targets):
@@ -127,7 +127,7 @@ def _assign_wave(changes: WaveChanges, i: int, waves: _Waves, wave_of: Ints, dis
     early = room & (load <= budget.endpoint_bytes)
     urgent = bool(changes.urgency[i] < _BALANCE and early.any())
     wave = int(early.argmax()) if urgent else _shortest(waves, load, room, budget)
-    waves.add(wave, source, targets, removed, size, int(load[wave]))
+    waves.add(wave, source, targets, removed, size=size, copied=copied, load=int(load[wave]))
     waves.requests.add(changes, i, wave)
     wave_of[i] = wave + 1
     return True

@@ -101,7 +101,10 @@ def bounds_of(placement: FleetPlacement, clusters: Clusters, tuning: Tuning) -> 
         if _may_gain_by_cluster_prices(cluster, terms[c].moved_bytes, priced[c], tuning)
     ]
     proven |= _bounds_by_cluster_prices(placement, clusters, frames, {c: proven[c] for c in in_shards})
-    flow = {c: flow_bytes(frames[c].loads, frames[c].bands, cluster.loads) for c, cluster in clusters.items()}
+    flow = {
+        c: max(0, flow_bytes(frames[c].loads, frames[c].bands, cluster.loads) - terms[c].tiered_bytes)
+        for c, cluster in clusters.items()
+    }
     known = {c: max(proven[c].bound, terms[c].forced_bytes, flow[c]) for c in clusters}
     with_gap = [
         c

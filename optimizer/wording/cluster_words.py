@@ -167,6 +167,17 @@ def no_rates(finding: Finding) -> Words:
     )
 
 
+def tiered_upper_bound(finding: Finding) -> Words:
+    """Amount: partitions; fact ``topics``."""
+    count, topics = int(finding.amount or 0), finding.facts["topics"]
+    unknown = f"{plural(count, 'partition')} of {first_of(topics)} {agree(count, 'has', 'have')} no known offsets"
+    return Words(
+        "tiered",
+        f"bytes are an upper bound: {unknown}, so a copy counts as large as the largest replica",
+        "supply the outputs of kafka-get-offsets.sh and kafka-log-dirs.sh: see docs/formats.md",
+    )
+
+
 def shard_failed(finding: Finding) -> Words:
     """Facts ``shard``, ``round``, ``brokers``, ``is_last_round`` and ``message``."""
     remedy = "if its process was killed, lower solver.shard_brokers; otherwise report it with the run's tables"
@@ -201,6 +212,7 @@ BY_CODE = {
     FindingCode.NO_DISK_CAPACITY: no_disk_capacity,
     FindingCode.NO_NETWORK_CAPACITY: no_network_capacity,
     FindingCode.NO_RATES: no_rates,
+    FindingCode.TIERED_UPPER_BOUND: tiered_upper_bound,
     FindingCode.SHARD_FAILED: shard_failed,
     FindingCode.SHARD_OUT_OF_TIME: shard_out_of_time,
 }

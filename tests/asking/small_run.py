@@ -34,6 +34,7 @@ def broker(broker_id: int, rack: str | None = "a", **values: Any) -> Row:
     defaults_ = {
         **{"state": "alive", "closed_cause": None, "closed_reason": None, "holds": True, "log_dirs": None},
         **{"disk_capacity_bytes": DISK, "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None},
+        "skips_tiered": None,
     }
     return {"broker_id": broker_id, "rack": rack, **defaults_, **values}
 

@@ -583,6 +583,7 @@ def test_rows_of_the_tables() -> None:
         "accepts_leadership": True,
         "must_empty": False,
         "disk_capacity_bytes": float("nan"),
+        "skips_tiered": float("nan"),
     }
     for null in (None, float("nan")):
         (broker,) = brokers_from_rows([host | {"log_dirs": null}])
@@ -605,8 +606,10 @@ def test_rows_of_the_tables() -> None:
         "fixed_cause": "only",
         "isr": [1],
         "elr": [2],
+        "copy_bytes": 4,
+        "tiered_copy_bytes": 1,
     }
-    nullable = ("leader", "fixed_cause", "isr", "elr")
+    nullable = ("leader", "fixed_cause", "isr", "elr", "copy_bytes", "tiered_copy_bytes")
     for null in (None, float("nan")):
         limits = ("pinned_brokers", "topic_most_replicas", "topic_most_leaders")
         nothing = dict.fromkeys((*limits, *nullable, "log_dirs"), null)
@@ -614,5 +617,5 @@ def test_rows_of_the_tables() -> None:
     (partition_row,) = partitions_from_rows([row])
     assert (partition_row.pinned_brokers, partition_row.topic_most_replicas) == (frozenset({1, 2}), 7)
     assert partition_row.topic_most_leaders == 4
-    assert [getattr(partition_row, name) for name in nullable] == [2, "only", frozenset({1}), frozenset({2})]
+    assert [getattr(partition_row, name) for name in nullable] == [2, "only", frozenset({1}), frozenset({2}), 4, 1]
     assert partition_row.log_dirs == ("/a", "any")

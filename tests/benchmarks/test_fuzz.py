@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from benchmarks.fuzz import clusters, fleet, inputs
 from benchmarks.fuzz.folders import folder
 from benchmarks.fuzz.mutate import MUTATIONS
-from benchmarks.fuzz.unusual_clusters import full_cluster, jbod_cluster, unusual_cluster
+from benchmarks.fuzz.unusual_clusters import full_cluster, jbod_cluster, tiered_cluster, unusual_cluster
 from sources.record import Record
 
 pytestmark = pytest.mark.all_only
@@ -78,6 +78,13 @@ def test_clusters_that_once_failed_are_fine(seed: int) -> None:
 def test_plans_with_directories_keep_their_limits() -> None:
     """Each replica that arrives at a broker with several directories has one, with space for it in its wave."""
     assert not [case for case in clusters.cases(40, 5, jbod_cluster) if case.verdict != clusters.FINE]
+
+
+def test_plans_with_tiered_topics_copy_the_least_bytes_of_copies() -> None:
+    """Copies to brokers that skip what is tiered have fewer bytes: no placement copies less than the bound says."""
+    checked = list(clusters.cases(40, 3, tiered_cluster))
+    assert not [case for case in checked if case.verdict != clusters.FINE]
+    assert sum(case.searched for case in checked) > 15
 
 
 def test_plans_of_full_racks_pass_the_audit() -> None:

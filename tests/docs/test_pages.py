@@ -24,7 +24,7 @@ TASKS = (
 )
 KAFKA_TOOLS = {
     *("topics", "broker-api-versions", "log-dirs", "reassign-partitions", "configs", "leader-election"),
-    *("consumer-groups", "acls", "metadata-quorum"),
+    *("consumer-groups", "acls", "metadata-quorum", "get-offsets"),
 }
 
 

@@ -151,7 +151,7 @@ IN_ORDER = (
         "not_free",
     ),
     *("dead_broker", "fenced_broker", "no_racks", "nested_racks", "no_disk_capacity", "no_log_dir_capacity"),
-    *("no_network_capacity", "no_rates"),
+    *("no_network_capacity", "no_rates", "tiered_upper_bound"),
     "not_asked_now",
     "one_replica",
     "waits_to_start",

@@ -1,4 +1,4 @@
-"""Sentences about bytes between racks, and where they are."""
+"""Sentences about copied bytes: between racks and of tiered topics, and where they are."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders
+from optimizer.emit.rack_sentences import cross_rack_cost, near_leaders, tiered
 from optimizer.emit.rows import FigureRow
 from tests.emit.test_pages import GB, page, synthetic
 
@@ -55,6 +55,16 @@ def test_other_leaders_would_save_bytes_and_cost_leader_changes() -> None:
 def test_other_leaders_that_save_nothing_are_not_mentioned(changes: dict[str, float | None]) -> None:
     """Without known racks there are no such figures."""
     assert near_leaders(crossing(0, changes)) == ""
+
+
+def test_tiered_topics_are_one_sentence_on_the_pages() -> None:
+    """What is stored and what is copied; without copies of tiered topics there is no such figure."""
+    plan = crossing(0, {"tiered_stored_bytes": 3_100 * GB, "tiered_moved_bytes": 400 * GB})
+    sentence = "Tiered: 3.10 TB are stored, 400 GB are copied."
+    assert tiered(plan) == sentence
+    assert sentence in page(plan, "report.html")
+    assert sentence in " ".join(page(plan, "summary.txt").split())
+    assert tiered(crossing()) == ""
 
 
 def test_pages_show_the_sentences() -> None:

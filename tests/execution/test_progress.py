@@ -34,6 +34,16 @@ def test_sizes_of_running_copies(
     assert running_copies(WAVE, NOW, Stored(sizes, {})) == copies
 
 
+@pytest.mark.parametrize(("replica", "left"), [(0, 7), (5, 2), (7, 0), (9, 0)])
+def test_a_copy_that_skips_what_is_tiered_is_as_large_as_planned(replica: int, left: int) -> None:
+    """Not as its leader, or it would end at a few percent. The other copies have their leader's size."""
+    wave = replace(WAVE, copy_bytes={(*A, 3): 7, (*B, 5): 2})
+    copies = running_copies(wave, NOW, Stored({(*A, 1): 50, (*A, 3): replica}, {}))
+    assert copies[*A, 3].left_bytes == left
+    assert waiting_bytes(wave, NOW, Stored({(*B, 2): 9}, {})) == {5: 2, 6: 9}
+    assert waiting_bytes(wave, NOW, Stored({(*B, 2): 1}, {})) == {5: 1, 6: 1}  # retention: the leader has less now
+
+
 def test_an_empty_target_answers_with_its_free_bytes() -> None:
     """Its copy has begun, although no broker has a replica yet."""
     assert running_copies(WAVE, NOW, Stored({(*A, 1): 50}, {3: 9})) == {(*A, 3): CopySize(50, 0)}

@@ -57,6 +57,7 @@ def planned_changes(size: str, scenario: str) -> PlannedChanges:
         topic=rows.topic,
         partition=rows.partition,
         size_bytes=rows.size_bytes,
+        copy_bytes=rows.copy_bytes[:, None],
         in_bytes_per_s=rows.in_bytes_per_s,
         leader=rows.leader,
         in_sync_followers=(rows.replicas >= 0).sum(axis=1) - 1,

@@ -120,6 +120,7 @@ def plan_of(moves: list[tuple[int, int, int, str]], dirs: list[tuple[LogDir, ...
         topic=np.array(["t"] * len(moves), dtype=object),
         partition=np.arange(len(moves)),
         size_bytes=size,
+        copy_bytes=size[:, None],
         in_bytes_per_s=zeros,
         leader=old,
         in_sync_followers=zeros,

@@ -48,7 +48,7 @@ def test_copies_without_two_known_racks_have_no_flow(row: Row) -> None:
 def crossing(row: Row, candidates: list[int] | None = None) -> int:
     """Bytes of one change that cross racks, at least those with the best of the candidates."""
     changes = changes_from_rows([row])
-    ends = (changes.added, changes.source, changes.size_bytes, RACKS)
+    ends = (changes.added, changes.source, changes.copy_bytes, RACKS)
     if candidates is None:
         return int(cross_rack_bytes(*ends)[0])
     return int(near_leader_bytes(*ends, np.array([candidates], dtype=np.int64))[0])

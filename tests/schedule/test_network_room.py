@@ -27,6 +27,7 @@ def changes(before: list[list[int]] = BEFORE, after: list[list[int]] = AFTER) ->
         topic=np.array(["t"] * n, dtype=object),
         partition=np.arange(n),
         size_bytes=np.full(n, 1000),
+        copy_bytes=np.full((n, 1), 1000),
         in_bytes_per_s=np.full(n, 10),
         leader=np.array(before)[:, 0],
         in_sync_followers=np.ones(n, dtype=np.int64),

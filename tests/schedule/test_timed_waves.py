@@ -33,6 +33,7 @@ def dense(count: int, size_bytes: int = 20 * GB) -> WaveChanges:
         topic=np.array(["t"] * count, dtype=object),
         partition=np.arange(count),
         size_bytes=np.full(count, size_bytes),
+        copy_bytes=np.full((count, 1), size_bytes),
         in_bytes_per_s=np.zeros(count, dtype=np.int64),
         leader=leader,
         in_sync_followers=np.ones(count, dtype=np.int64),
@@ -99,7 +100,8 @@ def test_a_first_night_comes_before_the_snapshot_or_after_it() -> None:
 
 def test_a_change_that_no_window_holds_is_late() -> None:
     """A terabyte takes five and a half hours; what is short stays in its night."""
-    changes = replace(dense(2), size_bytes=np.array([10**12, GB]))
+    changes, size = dense(2), np.array([10**12, GB])
+    changes = replace(changes, size_bytes=size, copy_bytes=np.where(changes.added >= 0, size[:, None], 0))
     waves = timed(changes, NIGHT, waves=2)
     late = {wave: slot.is_late for wave, slot in waves.slots.items()}
     assert late == {int(waves.wave_of[0]): True, int(waves.wave_of[1]): False}

@@ -19,6 +19,7 @@ def changed(before: list[int], after: list[int], partition: int = 12) -> WaveCha
         topic=np.array(["t"], dtype=object),
         partition=np.array([partition]),
         size_bytes=one,
+        copy_bytes=one[:, None],
         in_bytes_per_s=none,
         leader=none,
         in_sync_followers=none,

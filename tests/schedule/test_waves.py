@@ -20,13 +20,15 @@ Row = tuple[str, int, int, list[int], list[int]]  # reason, size_bytes, leader, 
 
 def changes_from_rows(rows: list[Row], n_brokers: int = 6) -> WaveChanges:
     """Changes from readable rows; brokers are 0..n-1."""
-    ids = np.arange(n_brokers)
+    ids, size = np.arange(n_brokers), np.array([r[1] for r in rows], dtype=np.int64)
+    added = replica_matrix(pd.Series([r[3] for r in rows]), ids)
     return WaveChanges(
-        size_bytes=np.array([r[1] for r in rows], dtype=np.int64),
+        size_bytes=size,
+        copy_bytes=np.where(added >= 0, size[:, None], 0),
         in_bytes_per_s=np.zeros(len(rows), dtype=np.int64),
         source=np.array([r[2] for r in rows], dtype=np.int64),
         in_sync_followers=np.zeros(len(rows), dtype=np.int64),
-        added=replica_matrix(pd.Series([r[3] for r in rows]), ids),
+        added=added,
         removed=replica_matrix(pd.Series([r[4] for r in rows]), ids),
         urgency=np.array([REASONS.index(r[0]) for r in rows], dtype=np.int64),
         topic=np.zeros(len(rows), dtype=np.int64),

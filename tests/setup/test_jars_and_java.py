@@ -69,7 +69,9 @@ def test_differences_from_the_lock_are_named() -> None:
     ]
 
 
-@pytest.mark.parametrize("jar_set", [jars.DELTA, jars.KAFKA, jars.KAFKA39], ids=lambda jar_set: jar_set.name)
+@pytest.mark.parametrize(
+    "jar_set", [jars.DELTA, jars.KAFKA, jars.KAFKA39, jars.KAFKA_TIERED], ids=lambda jar_set: jar_set.name
+)
 def test_fetched_jars_equal_the_lock(jar_set: jars.JarSet) -> None:
     """The files in .jars are those of the lock."""
     assert jars.differences(jars.digests(jar_set.folder), jars.read_lock(jar_set.lock.read_text())) == []

@@ -77,6 +77,7 @@ def make_brokers(racks: list[int], *, draining: tuple[int, ...] = (), excluded: 
         out_capacity_bytes_per_s=unknown,
         state=tuple("draining" if x else "alive" for x in leaving),
         racks_matter=True,
+        skips_tiered=np.zeros(n, dtype=bool),
     )
 
 
@@ -117,8 +118,9 @@ def make_partitions(replicas: list[list[int]], sizes: list[int], rates: list[int
         "out_bytes_per_s": 2 * rate,
         "mobility": np.full(n, FREE),
     }
-    nulls = {name: np.full(n, column.missing) for name, column in COLUMNS.items() if column.missing is not None}
-    return Partitions(**nulls | given)
+    nulls = {name: np.full(n, column.missing) for name, column in COLUMNS.items() if isinstance(column.missing, int)}
+    sizes_of_copies = dict.fromkeys(("copy_bytes", "tiered_copy_bytes"), given["size_bytes"])
+    return Partitions(**nulls | sizes_of_copies | given)
 
 
 def out_of_sync(partitions: Partitions, stuck: Bools) -> Partitions:
@@ -236,9 +238,10 @@ def lagrangian(cluster: Cluster, planned: Planned, prices: Floats) -> float:
 
 def moved_bytes(cluster: Cluster, replicas: Ints) -> int:
     """Bytes of copies that a placement needs."""
-    before = cluster.partitions.replicas
-    new = (replicas[:, :, None] != before[:, None, :]).all(axis=2) & (replicas >= 0)
-    return int((new.sum(axis=1) * cluster.partitions.size_bytes).sum())
+    partitions, skips = cluster.partitions, cluster.brokers.skips_tiered
+    costs = np.where(skips, partitions.tiered_copy_bytes[:, None], partitions.copy_bytes[:, None])
+    pairs = enumerate(zip(partitions.replicas.tolist(), replicas.tolist(), strict=True))
+    return sum(int(costs[p, broker]) for p, (before, after) in pairs for broker in {*after} - {*before, -1})
 
 
 def out_of_band(cluster: Cluster, replicas: Ints, ends: Bands, scale: Floats) -> float:
@@ -335,6 +338,19 @@ def tiny_clusters(draw: st.DrawFn, largest_bytes: int = 50) -> Cluster:
     sizes = [draw(st.integers(1, largest_bytes)) for _ in range(count)]
     rates = [draw(st.integers(0, 9)) for _ in range(count)]
     return make_cluster(make_brokers(racks, draining=draining), make_partitions(replicas, sizes, rates))
+
+
+@st.composite
+def with_tiers(draw: st.DrawFn, clusters: st.SearchStrategy[Cluster]) -> Cluster:
+    """Clusters in which copies are smaller than replicas, and some brokers skip what is in tiered storage."""
+    cluster = draw(clusters)
+    brokers, partitions = cluster.brokers, cluster.partitions
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    copied = np.where(generator.random(len(partitions)) < 0.6, partitions.size_bytes // 3, partitions.size_bytes)
+    tiered = np.where(generator.random(len(partitions)) < 0.6, copied // 10, copied)
+    skips = generator.random(len(brokers)) < draw(st.sampled_from([0.0, 0.5, 1.0]))
+    partitions = replace(partitions, copy_bytes=copied, tiered_copy_bytes=tiered)
+    return make_cluster(replace(brokers, skips_tiered=skips), partitions)
 
 
 @st.composite

@@ -22,6 +22,7 @@ FIELDS = {
     "capacity": "broker_id log_dir disk_bytes in_bytes_per_s out_bytes_per_s as_written doubt",
     "metric": "metric topic partition broker_id observed_at value instance",
     "partition_load": "topic partition size_bytes in_bytes_per_s out_bytes_per_s",
+    "offset": "topic partition time offset",
     "consumer_group": "group protocol state assignor coordinator_id members epoch is_complete",
     "consumer_offset": "group topic partition current_offset end_offset lag member_id host client_id",
     "consumer_member": "group member_id instance_id host client_id partitions assigned protocol",
@@ -36,6 +37,7 @@ TEXTS = {
     "capacity-by-dir.json": json.dumps(
         {"brokerCapacities": [{"brokerId": "1", "capacity": {"DISK": {"/d": "1000"}, "NW_IN": "10", "NW_OUT": "10"}}]}
     ),
+    "offsets-latest.txt": "t:0:7\nt:1:\n",
     "brokers.csv": "broker_id,rack,disk_gb\n1,a,5\n",
     "metrics.prom": 'kafka_log_log_size{topic="t",partition="0"} 7\n',
     "kcat.txt": (

@@ -231,5 +231,5 @@ def run(
 def without_network(hosts: pd.DataFrame) -> pd.DataFrame:
     """Brokers that send and receive nothing, with networks of unknown capacity, and unknown directories."""
     used = dict.fromkeys(("in_used_bytes_per_s", "out_used_bytes_per_s"), 0)
-    unknown = dict.fromkeys(("in_capacity_bytes_per_s", "out_capacity_bytes_per_s", "captured_at", "log_dirs"))
-    return hosts.assign(**used, **unknown)
+    unknown = dict.fromkeys(("in_capacity_bytes_per_s", "out_capacity_bytes_per_s", "captured_at"))
+    return hosts.assign(**used, **unknown, log_dirs=None, skips_tiered=None)

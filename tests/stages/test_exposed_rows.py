@@ -15,7 +15,7 @@ def living_hosts(racks: Mapping[int, str]) -> pd.DataFrame:
     same = {
         "state": "alive", "accepts_replicas": True, "accepts_leadership": True, "must_empty": False,
         "disk_capacity_bytes": None, "in_capacity_bytes_per_s": None, "out_capacity_bytes_per_s": None,
-        "pinned_topics": [], "log_dirs": None, "closed_reason": None,
+        "pinned_topics": [], "log_dirs": None, "closed_reason": None, "skips_tiered": None,
     }  # fmt: skip
     return pd.DataFrame([{"broker_id": broker, "rack": rack, **same} for broker, rack in racks.items()])
 
@@ -31,7 +31,7 @@ def partition(number: int, current: Sequence[int], proposed: Sequence[int] = (),
         "controller_replicas": None, "adding_replicas": None, "isr": sorted(current), "elr": None,
         "observers": None, "leader": current[0],
         "min_insync_replicas": None, "allows_unclean_election": None, "in_bytes_per_s": 1, "out_bytes_per_s": 10,
-        "size_bytes": 5, "wave": 1 if proposed else None,
+        "size_bytes": 5, "copy_bytes": None, "tiered_copy_bytes": None, "wave": 1 if proposed else None,
     }  # fmt: skip
     return row | changes
 

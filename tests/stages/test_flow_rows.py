@@ -37,7 +37,7 @@ def change(
         "topic": "t", "partition": number, "leader": float(before[0]), "size_bytes": 60 * MB, "in_bytes_per_s": 0,
         "in_sync_followers": len(before) - 1, "reason_codes": ["balance"], "current_replicas": [*before],
         "proposed_replicas": [*after], "wave": wave, **dict.fromkeys(TIMES), "copy_bytes_per_s": 10 * MB,
-        "planned_log_dirs": None,
+        "planned_log_dirs": None, "copy_bytes": None, "tiered_copy_bytes": None,
     }  # fmt: skip
     return row | changes
 

@@ -315,7 +315,7 @@ def test_copies_without_room_get_no_wave() -> None:
     """Where a disk has no room for both copies in any order, the partition has no wave."""
     row = {
         "topic": "t", "partition": 0, "leader": 1.0, "adding_replicas": [2], "removing_replicas": [1],
-        "current_replicas": [1], "proposed_replicas": [2],
+        "current_replicas": [1], "proposed_replicas": [2], "copy_bytes": None, "tiered_copy_bytes": None,
         "size_bytes": 60, "in_bytes_per_s": 0, "in_sync_followers": 0, "reason_codes": ["balance"],
     }  # fmt: skip
     hosts = pd.DataFrame({"broker_id": [1, 2], "disk_capacity_bytes": [100.0, 100.0], "disk_used_bytes": [60, 31]})
@@ -334,6 +334,7 @@ def test_a_disk_is_fullest_with_what_earlier_waves_brought() -> None:
             "topic": "t", "partition": number, "leader": float(before), "size_bytes": size, "in_bytes_per_s": 0,
             "in_sync_followers": 0, "reason_codes": ["balance"], "current_replicas": [before],
             "proposed_replicas": [after], "wave": number, **dict.fromkeys(TIMES), "copy_bytes_per_s": 10**7,
+            "copy_bytes": None, "tiered_copy_bytes": None,
         }
         for number, size, before, after in moves
     ]  # fmt: skip

@@ -33,6 +33,8 @@ def change(
         "adding_replicas": [b for b in proposed if b not in current],
         "removing_replicas": [b for b in current if b not in proposed],
         "size_bytes": 1000,
+        "copy_bytes": None,
+        "tiered_copy_bytes": None,
         "in_bytes_per_s": 0,
         "in_sync_followers": 0,
         "reason_codes": ["balance"],
@@ -51,6 +53,7 @@ def entries(*changes: dict[str, Any], **states: str) -> list[tuple[int, str, str
             "run_id": "r",
             "broker_id": [1, 2, 3, 4],
             "state": [states.get(f"b{b}", "alive") for b in (1, 2, 3, 4)],
+            "skips_tiered": None,
         }
     )
     rows = pd.DataFrame(list(changes)).astype({"wave": "Int32"})
@@ -126,7 +129,7 @@ def _row(number: int, *, moves: bool) -> dict[str, Any]:
         "topic": "t", "partition": number, "leader": float(before[0]), "size_bytes": 10, "in_bytes_per_s": 1,
         "in_sync_followers": 2, "reason_codes": ["balance"] if moves else ["leader"], "current_replicas": before,
         "proposed_replicas": after, "adding_replicas": sorted(set(after) - set(before)),
-        "removing_replicas": sorted(set(before) - set(after)),
+        "removing_replicas": sorted(set(before) - set(after)), "copy_bytes": None, "tiered_copy_bytes": None,
     }  # fmt: skip
 
 

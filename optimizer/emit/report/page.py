@@ -23,7 +23,7 @@ from optimizer.emit.goals import origin, validity
 from optimizer.emit.inside_sentences import directories_in_words, moves_in_words
 from optimizer.emit.pages import render, text_of
 from optimizer.emit.proofs import LEAVES_NO_MORE, proof
-from optimizer.emit.rack_sentences import near_leaders
+from optimizer.emit.rack_sentences import near_leaders, tiered
 from optimizer.emit.report import movement
 from optimizer.emit.report.readers import readers
 from optimizer.emit.rows import CurveRow
@@ -249,6 +249,7 @@ def _of_movement(plan: ClusterPlan) -> Variables:
         "copies": copies,
         "copy_count": copy_count,
         "near_leaders": near_leaders(plan),
+        "tiered": tiered(plan),
     }
 
 

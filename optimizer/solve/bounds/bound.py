@@ -45,6 +45,24 @@ def copies_of(before: Ints, after: Ints) -> Ints:
     return np.asarray(only_in(after, before).sum(axis=1))
 
 
+def copied_bytes(brokers: Brokers, partitions: Partitions, after: Ints) -> Ints:
+    """Bytes that the copies of each partition transfer, by their targets, (P,) (formula 14 of docs/solver.md)."""
+    copies = only_in(after, partitions.replicas)
+    return np.asarray((partitions.bytes_to(brokers.skips_tiered[after]) * copies).sum(axis=1))
+
+
+def least_copy_bytes(brokers: Brokers, partitions: Partitions) -> Ints:
+    """Least bytes of one copy of each partition to any broker that may get one, (P,)."""
+    any_skips = np.array([(brokers.skips_tiered & brokers.accepts_replicas).any()])
+    return partitions.bytes_to(any_skips)[:, 0]
+
+
+def tiered_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Ints:
+    """Most bytes that copies of each partition can be smaller than its replicas, (P,): in any plan."""
+    most = np.maximum(partitions.replication_factor, (reached >= 0).sum(axis=1))
+    return np.asarray(most * (partitions.size_bytes - least_copy_bytes(brokers, partitions)))
+
+
 def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Ints:
     """Bytes that each partition must copy in any plan, (P,) (formula 16 of docs/solver.md).
 
@@ -61,7 +79,8 @@ def forced_bytes(brokers: Brokers, partitions: Partitions, reached: Ints) -> Int
     arriving = np.maximum(np.minimum(floor[:, None], sizes[groups.of]) - histogram, 0).sum(axis=1)
     copies = np.maximum(partitions.replication_factor - staying, arriving)
     copies = np.where(stays(partitions.mobility), 0, copies)
-    return np.asarray(np.minimum(copies, copies_of(partitions.replicas, reached)) * partitions.size_bytes)
+    copies = np.minimum(copies, copies_of(partitions.replicas, reached))
+    return np.asarray(copies * least_copy_bytes(brokers, partitions))
 
 
 def rack_limits(brokers: Brokers, partitions: Partitions, groups: PinGroups) -> tuple[Ints, Ints, Ints]:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from optimizer.domain import FORCED_ONLY, Bools, Brokers, Floats, Ints, Partitions
-from optimizer.solve.bounds.bound import copies_of, forced_bytes, rack_limits
+from optimizer.solve.bounds.bound import copied_bytes, forced_bytes, rack_limits, tiered_bytes
 from optimizer.solve.rules.bands import replica_weights
 from optimizer.solve.rules.mobility import stays
 from optimizer.solve.rules.pins import group_by_pins, must_leave
@@ -32,12 +32,15 @@ class Terms:
         Bytes that the plan copies.
     forced_bytes : int
         Bytes that any plan must copy.
+    tiered_bytes : int
+        Bytes of replicas that any plan need not copy, because they are in tiered storage.
     lagrangian_bytes : tuple of int
         The terms of the Lagrangian bound, one for each set of prices; each partition's term is rounded down.
     """
 
     moved_bytes: int
     forced_bytes: int
+    tiered_bytes: int
     lagrangian_bytes: tuple[int, ...]
 
 
@@ -45,8 +48,9 @@ def sum_of_terms(brokers: Brokers, partitions: Partitions, prices: Sequence[Floa
     """Sums over some partitions, for several sets of prices; see ``partition_terms``."""
     terms = (partition_terms(brokers, partitions, price_set, reached) for price_set in prices)
     return Terms(
-        int((copies_of(partitions.replicas, reached) * partitions.size_bytes).sum()),
+        int(copied_bytes(brokers, partitions, reached).sum()),
         int(forced_bytes(brokers, partitions, reached).sum()),
+        int(tiered_bytes(brokers, partitions, reached).sum()),
         tuple(int(np.floor(of_partitions).astype(np.int64).sum()) for of_partitions in terms),
     )
 
@@ -62,22 +66,23 @@ def partition_terms(brokers: Brokers, partitions: Partitions, prices: Floats, re
         Replicas after the plan.
     """
     parts = [part.least() for part in _chunks(brokers, partitions, prices)]
-    return np.asarray(np.minimum(np.concatenate([np.zeros(0), *parts]), _own_terms(partitions, prices, reached)))
+    own = _own_terms(brokers, partitions, prices, reached)
+    return np.asarray(np.minimum(np.concatenate([np.zeros(0), *parts]), own))
 
 
 def split_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints, broker: int) -> Floats:
     """The Lagrangian's terms of placements without a broker, and with it, (P, 2); infinite if there is none."""
     terms = np.concatenate([np.zeros((0, 2)), *(part.split(broker) for part in _chunks(brokers, partitions, prices))])
     row, holds = np.arange(len(terms)), (reached == broker).any(axis=1).astype(np.int64)
-    terms[row, holds] = np.minimum(terms[row, holds], _own_terms(partitions, prices, reached))
+    terms[row, holds] = np.minimum(terms[row, holds], _own_terms(brokers, partitions, prices, reached))
     return terms
 
 
-def _own_terms(partitions: Partitions, prices: Floats, reached: Ints) -> Floats:
+def _own_terms(brokers: Brokers, partitions: Partitions, prices: Floats, reached: Ints) -> Floats:
     """Bytes and prices of the plan's own placement, (P,)."""
     weights = replica_weights(partitions)
     charge = np.where(reached >= 0, np.einsum("pd,pwd->pw", weights, prices[np.maximum(reached, 0)]), 0.0)
-    return np.asarray(charge.sum(axis=1) + copies_of(partitions.replicas, reached) * partitions.size_bytes)
+    return np.asarray(charge.sum(axis=1) + copied_bytes(brokers, partitions, reached))
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def _chunks(brokers: Brokers, partitions: Partitions, prices: Floats) -> Iterato
         rows = slice(start, start + step)
         replicas, mobility, must_go = partitions.replicas[rows], partitions.mobility[rows], leaving[rows]
         charge = weights[rows] @ prices.T
-        cost = charge + partitions.size_bytes[rows][:, None]
+        cost = charge + partitions.rows(np.arange(len(partitions))[rows]).bytes_to(brokers.skips_tiered)
         cost[:, ~brokers.accepts_replicas] = FORBIDDEN
         if groups.any:
             cost[~groups.allowed[groups.of[rows]]] = FORBIDDEN

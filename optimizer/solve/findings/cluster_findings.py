@@ -97,7 +97,7 @@ def sync_findings(brokers: Brokers, partitions: Partitions, after: Ints) -> Iter
     if spared.any():
         stuck = partitions.replicas[removed & (spared > 0)[:, None]]
         facts = {
-            "bytes": int(spared @ partitions.size_bytes),
+            "bytes": int(spared @ partitions.copy_bytes),
             "partitions": int((spared > 0).sum()),
             "brokers": brokers.ids[np.unique(stuck)].tolist(),
         }

@@ -19,7 +19,7 @@ import numpy as np
 
 from optimizer.cluster_policy import NO_LIMIT, MoveLimit
 from optimizer.domain import Bands, Bools, Brokers, Floats, Ints, Partitions, only_in
-from optimizer.solve.bounds.bound import copies_of
+from optimizer.solve.bounds.bound import copied_bytes, copies_of
 from optimizer.solve.rules.bands import load_outside, replica_weights
 from optimizer.solve.rules.resources import DISK
 from optimizer.solve.rules.urgency import BALANCE, urgency
@@ -179,7 +179,7 @@ def plan_changes(
         broker=broker,
         sign=sign,
         weights=replica_weights(partitions),
-        costs=np.stack([copies * partitions.size_bytes, copies], axis=1),
+        costs=np.stack([copied_bytes(brokers, partitions, planned), copies], axis=1),
         allowed=np.array([allowed.moved_bytes, allowed.moves], dtype=np.int64),
         level=urgency(brokers, partitions).levels,
         loads=loads,

@@ -36,15 +36,15 @@ class _Room:
         has_room = (self.disk >= max(size_bytes, 1)) & (self.most_bytes >= size_bytes)
         return np.where(has_room & (self.by_topic[topic] > 0) if topic in self.by_topic else has_room, self.disk, 0)
 
-    def most_copies(self, size_bytes: int) -> int:
-        """Replicas of this size that may be copied."""
-        return int(min(self.copies[1], self.copies[0] // max(size_bytes, 1)))
+    def most_copies(self, copy_bytes: Ints) -> int:
+        """Replicas that may be copied, from the bytes of a copy to each broker, (B,)."""
+        return int(min(self.copies[1], self.copies[0] // max(int(copy_bytes.max()), 1)))
 
-    def take(self, topic: str, size_bytes: int, before: Ints, after: Ints) -> None:
+    def take(self, topic: str, size_bytes: int, copy_bytes: Ints, before: Ints, after: Ints) -> None:
         """Count the new list of a partition. Old copies stay until all new copies are made, so they free no disk."""
         added = np.setdiff1d(after, before)
         self.disk[added] -= size_bytes
-        self.copies -= np.array([size_bytes, 1]) * len(added)
+        self.copies -= np.array([copy_bytes[added].sum(), len(added)])
         if topic in self.by_topic:
             self.by_topic[topic][added] -= 1
             self.by_topic[topic][np.setdiff1d(before, after)] += 1
@@ -166,11 +166,12 @@ def _replace_lists(
     tried = np.flatnonzero(held_back & may_replace & (lists == partitions.replicas).all(axis=1))
     for p in tried[np.argsort(partitions.size_bytes[tried], kind="stable")].tolist():
         topic, size = str(partitions.topic[p]), int(partitions.size_bytes[p])
+        copy_bytes = partitions.rows(np.array([p])).bytes_to(brokers.skips_tiered)[0]
         repaired, broken = _repaired(
-            brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(size)
+            brokers, rules, p, lists[p], room=room.for_replica(topic, size), steps=room.most_copies(copy_bytes)
         )
         if brokers.is_live[repaired[repaired >= 0]].all() and rules.ends(p, lists[p], repaired):
-            room.take(topic, size, lists[p], repaired)
+            room.take(topic, size, copy_bytes, lists[p], repaired)
             lists[p], held_back[p] = repaired, broken > 0
     leaving = np.where(only_in(before, lists), before, -1)
     return broker_loads(len(brokers), leaving, partitions.size_bytes[:, None].astype(float))[:, 0]

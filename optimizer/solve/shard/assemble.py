@@ -109,6 +109,7 @@ def assemble(frame: ClusterFrame, members: Ints, partitions: Partitions, current
         rack=brokers.rack[members],
         accepts=brokers.accepts_replicas[members],
         must_empty=brokers.must_empty[members],
+        skips_tiered=brokers.skips_tiered[members],
         scale=frame.scale,
         loads=frame.loads[members] / frame.scale,
         lower=frame.bands.lower[members] / frame.scale,

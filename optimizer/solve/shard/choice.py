@@ -69,10 +69,10 @@ def free_moves(options: Options, state: State) -> int:
     return state.moves - int(np.count_nonzero(options.needed))
 
 
-def moved_bytes(problem: ShardProblem, options: Options, state: State) -> float:
+def moved_bytes(options: Options, state: State) -> float:
     """Bytes of the choice, in mean broker loads."""
     p = np.flatnonzero(state.replica >= 0)
-    return float((problem.rows.size[p] * options.copies[state.replica[p], state.target[p]]).sum())
+    return float(options.copied[state.replica[p], state.target[p]].sum())
 
 
 def repaired(problem: ShardProblem, options: Options) -> State:

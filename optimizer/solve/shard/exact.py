@@ -2,7 +2,7 @@
 
 Variables y_pb in {0, 1} say that member b holds a replica of partition p::
 
-    minimise   sum_pb size_p y_pb      over members that did not hold p before the plan; at equal bytes, fewest copies;
+    minimise   sum_pb copy_pb y_pb     over members that did not hold p before the plan; at equal bytes, fewest copies;
                                        then fewest replicas out of sync that stay although one of their list must leave
     subject to sum_b y_pb = RF_p, rack caps and floors, the spread of topics, every band, enough replicas in sync
 
@@ -26,7 +26,6 @@ from optimizer.cluster_policy import NO_LIMIT
 from optimizer.domain import FORCED_ONLY, RACKS_ONLY, Bands, Bools, Ints
 from optimizer.solve.ortools.cp_sat import careful_solver
 from optimizer.solve.rules.mobility import stays
-from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.legal_options import rack_broken
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 from optimizer.solve.tuning import Tuning
@@ -83,7 +82,7 @@ def solve_small(problem: ShardProblem, hint: Bools) -> ExactPlan | None:
     _in_sync(model, holds, problem)
     most_copies, avoided = int((problem.rows.hosts != PAD).sum()), _stuck_to_remove(problem)
     unit = int(avoided.sum()) + 1  # one copy, in replicas out of sync that stay
-    cost = np.where(problem.rows.original, avoided, (_whole_weights(problem)[:, [DISK]] * (most_copies + 1) + 1) * unit)
+    cost = np.where(problem.rows.original, avoided, (problem.copy_bytes * (most_copies + 1) + 1) * unit)
     flat = [variable for row in holds for variable in row]
     model.minimize(cp_model.LinearExpr.weighted_sum(flat, cost.ravel().tolist()))
     for variable, value in zip(flat, hint.ravel().tolist(), strict=True):
@@ -247,8 +246,7 @@ def meets_rules(problem: ShardProblem, holds: Bools) -> bool:
 
 def copied_bytes(problem: ShardProblem, holds: Bools) -> int:
     """Whole bytes that a placement copies, compared with the placement before the plan."""
-    copies = (holds & ~problem.rows.original).sum(axis=1)
-    return int((_whole_weights(problem)[:, DISK] * copies).sum())
+    return int((problem.copy_bytes * (holds & ~problem.rows.original)).sum())
 
 
 def replica_moves(problem: ShardProblem, holds: Bools) -> tuple[Ints, Ints, Ints]:

@@ -292,6 +292,6 @@ def best_rounding(neighbourhood: Neighbourhood, base: State, starts: Sequence[St
         if reached < best_merit - EPSILON:
             best, best_merit = state, reached
         inside = violation(problem, state.loads) <= EPSILON
-        if inside and moved_bytes(problem, options, state) <= bound + CLOSE * abs(bound):
+        if inside and moved_bytes(options, state) <= bound + CLOSE * abs(bound):
             break
     return best

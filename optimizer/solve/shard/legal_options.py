@@ -12,6 +12,7 @@ import numpy as np
 from optimizer.domain import FREE, Bools, Floats, Ints
 from optimizer.solve.rules.mobility import may_move, may_repair_racks, stays
 from optimizer.solve.rules.racks import rack_disorder
+from optimizer.solve.rules.resources import DISK
 from optimizer.solve.shard.shard_problem import PAD, ShardProblem
 
 FIXED_COST = 1e-7  # mean broker loads: a tiny cost, so that needless moves at no bytes are avoided
@@ -30,8 +31,10 @@ class Options:
     allowed : (K, n) bool
     copies : (K, n) float64
         Copies made: 1; 0 if the replica is a copy of this plan already; -1 if a copy becomes unnecessary.
-    cost : (K, n) float64
+    copied : (K, n) float64
         Bytes copied, in mean broker loads; negative if a copy becomes unnecessary.
+    cost : (K, n) float64
+        ``copied``, plus the price of the copies if they have one.
     needed : (m,) bool
         The partition must take one of its options (draining, dead, pins, racks, topics), and has one.
     narrowed : bool
@@ -45,6 +48,7 @@ class Options:
     pushes: Bools
     allowed: Bools
     copies: Floats
+    copied: Floats
     cost: Floats
     needed: Bools
     narrowed: bool
@@ -67,14 +71,14 @@ class Options:
         rows = np.flatnonzero(allowed.any(axis=1))
         has = np.zeros(len(self.needed), dtype=bool)
         has[self.partition[rows]] = True
-        per_row = ("partition", "slot", "source", "pushes", "copies", "cost")
+        per_row = ("partition", "slot", "source", "pushes", "copies", "copied", "cost")
         remaining = {name: getattr(self, name)[rows] for name in per_row}
         needed = (self.needed | goes) & has
         return replace(self, **remaining, allowed=allowed[rows], needed=needed, narrowed=True), rows
 
-    def priced(self, size: Floats, move_price: float) -> "Options":
-        """Add a price on each copy to its bytes; ``size``, (m,), and the price are in mean broker loads."""
-        return replace(self, cost=(size + move_price)[self.partition][:, None] * self.copies)
+    def priced(self, move_price: float) -> "Options":
+        """Add a price on each copy, in mean broker loads, to its bytes."""
+        return replace(self, cost=self.copied + move_price * self.copies)
 
 
 def _histogram(problem: ShardProblem) -> Ints:
@@ -208,6 +212,7 @@ def legal_options(problem: ShardProblem) -> Options:
     if rows.stuck.any():
         by_stuck = _repairs_by_stuck(problem, partition, slot, source, allowed & repairs)
         allowed, _ = _restrict(partition, allowed, by_stuck, m)
+    copy_cost = problem.copy_bytes / members.scale[DISK]
     new_copy = (~rows.original[partition]).astype(np.float64)
     paid = (~rows.on_original[partition, slot]).astype(np.float64)
     copies = new_copy - paid[:, None]
@@ -215,7 +220,8 @@ def legal_options(problem: ShardProblem) -> Options:
     considered = needed[partition] | _may_help(problem, source, allowed.size)
     narrowed |= not considered.all()
     keep = allowed.any(axis=1) & considered
-    cost = rows.size[partition][:, None] * copies
+    of_source = copy_cost[partition, source] * paid
+    copied = (copy_cost[partition] * new_copy - of_source[:, None])[keep]
     return Options(
         partition=partition[keep],
         slot=slot[keep],
@@ -223,7 +229,8 @@ def legal_options(problem: ShardProblem) -> Options:
         pushes=pushes[keep],
         allowed=allowed[keep],
         copies=copies[keep],
-        cost=cost[keep],
+        copied=copied,
+        cost=copied,
         needed=needed,
         narrowed=narrowed,
     )

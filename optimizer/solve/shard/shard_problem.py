@@ -25,7 +25,7 @@ class Members:
     Parameters
     ----------
     rack : (n,) int64
-    accepts, must_empty : (n,) bool
+    accepts, must_empty, skips_tiered : (n,) bool
     scale : (D,) float64
         Mean broker load, absolute.
     loads, lower, upper : (n, D) float64
@@ -37,6 +37,7 @@ class Members:
     rack: Ints
     accepts: Bools
     must_empty: Bools
+    skips_tiered: Bools
     scale: Floats
     loads: Floats
     lower: Floats
@@ -71,7 +72,7 @@ class Rows:
     left_stuck : (m,) int64
         Replicas out of sync that it still has, on any broker.
     weights : (m, D) float64
-        Load of one replica in units of ``scale``; column ``DISK`` is the cost of a copy.
+        Load of one replica in units of ``scale``.
     cap, floor : (m,) int64
         Most and least replicas in a rack.
     owner : (m,) bool
@@ -131,24 +132,12 @@ class Rows:
         rows = self.one_per_partition()
         return topic_spread(rows.topic, rows.topic_most, rows.hosts, rows.original.shape[1])
 
-    @cached_property
-    def paid(self) -> float:
-        """Bytes copied to the members before this round, in mean broker loads."""
-        first = self._first
-        copies = ((self.hosts[first] >= 0) & ~self.on_original[first]).sum(axis=1)
-        return float(self.weights[first][:, DISK] @ copies)
-
     def one_per_partition(self) -> "Rows":
         """The rows with one row for each partition, in the order of the partitions."""
-        first = self._first
+        first = np.unique(self.of, return_index=True)[1]
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         partitions = values.pop("partitions").rows(first)
         return Rows(partitions=partitions, **{name: value[first] for name, value in values.items()})
-
-    @cached_property
-    def _first(self) -> Ints:
-        """The first row of each partition."""
-        return np.unique(self.of, return_index=True)[1]
 
 
 @dataclass(frozen=True)
@@ -170,3 +159,16 @@ class ShardProblem:
     rack_size: Ints
     is_cluster: bool
     tuning: Tuning
+
+    @cached_property
+    def copy_bytes(self) -> Ints:
+        """Bytes of a copy of each row's partition to each member, (m, n)."""
+        return self.rows.partitions.bytes_to(self.members.skips_tiered)
+
+    @cached_property
+    def paid(self) -> float:
+        """Bytes copied to the members before this round, in mean broker loads."""
+        rows = self.rows.one_per_partition()
+        row, slot = np.nonzero((rows.hosts >= 0) & ~rows.on_original)
+        copied = rows.partitions.bytes_to(self.members.skips_tiered)[row, rows.hosts[row, slot]]
+        return float(copied.sum() / self.members.scale[DISK])

@@ -74,8 +74,8 @@ class _Trial:
 
     def is_far(self, state: State, bound: float) -> bool:
         """Whether a plan has a gap (as a share of all bytes copied) or leaves a broker outside its bands."""
-        gap = moved_bytes(self.problem, self.options, state) - bound
-        copied = self.problem.rows.paid + max(bound, 0.0)
+        gap = moved_bytes(self.options, state) - bound
+        copied = self.problem.paid + max(bound, 0.0)
         return violation(self.problem, state.loads) > SETTLED or gap > self.gap * copied
 
 
@@ -103,7 +103,7 @@ def plans_at(
     lp_time_limit, gap : float
         See ``search.Search``.
     """
-    priced = options.priced(problem.rows.size, price * float(problem.rows.size.mean()))
+    priced = options.priced(price * float(problem.rows.size.mean()))
     trial = _Trial(problem, options, priced, seed(problem, options), lp_time_limit, gap)
     tuning = problem.tuning
     for_bytes = price <= tuning.bytes_price

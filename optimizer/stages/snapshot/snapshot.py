@@ -9,6 +9,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer.domain import OFFSETS, UPPER_BOUND
 from optimizer.errors import BallastError
 from optimizer.kafka.versions import completion_rule
 from optimizer.planning.policy import brokers as broker_rules
@@ -21,6 +22,7 @@ from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import RUN_BROKER, RUN_PARTITION
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
 from schemas.spark import conform, nullable_struct_of, small_frame, struct_of
+from sources.offsets import TIERED
 
 # Columns of ``instance`` that are set for each partition alone, and those that need all partitions of its topic.
 _MOSTS = tuple(column for column in INSTANCE.columns if column.name in most_rules.COLUMNS)
@@ -149,7 +151,26 @@ def partition_facts(inputs: Frames) -> DataFrame:
     }
     of_topics = inputs["topics"].select("cluster_id", "topic", *_TOPIC_COLUMNS)
     joined = gathered.withColumns(targets).join(inputs["partition_load"], RUN_PARTITION, "left")
-    return joined.join(of_topics, ["cluster_id", "topic"], "left").select(*_FACTS, "configs")
+    with_topics = joined.join(of_topics, ["cluster_id", "topic"], "left").withColumns(_copies())
+    return with_topics.select(*_FACTS, "configs")
+
+
+def _copies() -> dict[str, Column]:
+    """The bytes of a copy, and where they are from; of a topic that is not tiered, its size.
+
+    Of a tiered topic Kafka copies what the leader has on its disk, and to a broker that skips tiered records only those
+    that are not in tiered storage yet.
+    """
+    is_tiered = F.col("configs").rlike(rf"(?:^|,){TIERED.replace('.', '[.]')}=true\b")
+    known = is_tiered & F.col("leader_bytes").isNotNull() & F.col("local_records").isNotNull()
+    copied = F.when(known, F.least("leader_bytes", "size_bytes")).otherwise(F.col("size_bytes"))
+    share = F.try_divide(F.col("untiered_records").cast("double"), F.col("local_records"))
+    tail = F.least(F.ceil(copied * F.coalesce(share, F.lit(0.0))), copied)
+    return {
+        "copy_bytes": copied,
+        "tiered_copy_bytes": F.when(known & F.col("untiered_records").isNotNull(), tail),
+        "copy_source": F.when(known, OFFSETS).when(is_tiered, UPPER_BOUND).otherwise("size"),
+    }
 
 
 def _if_known(flag: str) -> Column:

@@ -6,6 +6,7 @@
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from typing import Self
 
 import numpy as np
@@ -61,7 +62,10 @@ SQL_ENDS = {
 _SIZED = "cluster_id string, topic string, partition int, sized array<int>"
 _REDUCED = "cluster_id string, topic string, partition int, reduced array<int>, held_back boolean"
 _LEFT = "cluster_id string, topic string, partition int, is_left boolean, second array<int>"
-_TERMS = "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, lagrangian_bytes bigint"
+_TERMS = (
+    "cluster_id string, prices int, moved_bytes bigint, forced_bytes bigint, tiered_bytes bigint, "
+    "lagrangian_bytes bigint"
+)
 _RESULT = "cluster_id string, problem string, result array<double>"
 _LOG = logging.getLogger(__name__)
 
@@ -129,9 +133,10 @@ class SparkPlacement:
 
     def copies(self, cluster_ids: Collection[str]) -> dict[str, Copies]:
         """Number of new replicas, and their bytes."""
-        added = F.size(F.array_except("current", "replicas"))
+        added = F.array_except("current", "replicas")
+        copied = reduce(Column.__add__, [_copied_bytes(added, c, self.brokers[c]) for c in cluster_ids])
         clusters = self.frame.where(F.col("cluster_id").isin(*cluster_ids)).groupBy("cluster_id")
-        rows = clusters.agg(F.sum(added).alias("moves"), F.sum(added * F.col("size_bytes")).alias("moved_bytes"))
+        rows = clusters.agg(F.sum(F.size(added)).alias("moves"), F.sum(copied).alias("moved_bytes"))
         return {row.cluster_id: Copies(row.moves, row.moved_bytes) for row in rows.orderBy("cluster_id").collect()}
 
     def with_sized_and_pinned_lists(self, clusters: Clusters) -> Self:
@@ -179,6 +184,15 @@ class SparkPlacement:
     def result_tables(self, clusters: Clusters, settings: Settings) -> tuple[Frames, dict[str, LeftForDisk]]:
         """The tables of the stage; one Spark task for each cluster."""
         return _finish(self.frame, clusters, settings, self.run_id)
+
+
+def _copied_bytes(added: Column, cluster_id: str, brokers: Brokers) -> Column:
+    """Bytes of the copies to the brokers of a list, if it is of this cluster; else 0."""
+    skipping = F.array(*(F.lit(b).cast("int") for b in brokers.ids[brokers.skips_tiered].tolist())).cast("array<int>")
+    plain = F.coalesce("copy_bytes", "size_bytes")
+    tail = F.coalesce("tiered_copy_bytes", plain)
+    copied = F.size(F.array_except(added, skipping)) * plain + F.size(F.array_intersect(added, skipping)) * tail
+    return F.when(F.col("cluster_id") == cluster_id, copied).otherwise(F.lit(0))
 
 
 def _totals(rows: Sequence[Row]) -> Totals:
@@ -315,12 +329,15 @@ def _terms_of(placement: DataFrame, clusters: Clusters, prices: Mapping[str, Seq
     priced = placement.where(F.col("cluster_id").isin(*prices)).select(*ROW_COLUMNS)
     keyed = priced.withColumn("chunk", F.pmod(F.xxhash64("topic", "partition"), F.lit(chunks)))
     sums = keyed.groupBy("cluster_id", "chunk").applyInPandas(chunk, _TERMS).groupBy("cluster_id", "prices")
-    kinds = ("moved", "forced", "lagrangian")
+    kinds = ("moved", "forced", "tiered", "lagrangian")
     total = sums.agg(*(F.sum(f"{kind}_bytes").alias(kind) for kind in kinds))
-    terms: dict[str, list[tuple[int, int, int]]] = {}
+    terms: dict[str, list[Row]] = {}
     for row in total.orderBy("cluster_id", "prices").collect():
-        terms.setdefault(row.cluster_id, []).append((row.moved, row.forced, row.lagrangian))
-    return {c: Terms(rows[0][0], rows[0][1], tuple(row[2] for row in rows)) for c, rows in terms.items()}
+        terms.setdefault(row.cluster_id, []).append(row)
+    return {
+        c: Terms(rows[0].moved, rows[0].forced, rows[0].tiered, tuple(row.lagrangian for row in rows))
+        for c, rows in terms.items()
+    }
 
 
 def _for_each_cluster(

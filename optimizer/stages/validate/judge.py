@@ -12,6 +12,7 @@ from optimizer.stages.shared.records import SOURCE_COLUMNS, newest_first, placem
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
 from schemas.keys import BROKER, PARTITION
+from sources.offsets import TIMES
 
 _OTHER = "struct<rank: int, source: string, line: int, replicas: array<bigint>>"
 
@@ -292,6 +293,16 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
         "variants", F.size(variants.over(Window.partitionBy(*PARTITION)))
     )
     return judge_rows("bronze_records", with_known(given, placed), rule_table.LOADS)
+
+
+def judge_offsets(records: DataFrame, placed: DataFrame) -> Judged:
+    """Offsets of partitions: of each kind those of the newest output."""
+    newest = F.row_number().over(Window.partitionBy(*PARTITION, "time").orderBy(*newest_first()))
+    given = typed(records, "offset").withColumns({"value": F.expr(whole_number("offset")), "rank": newest})
+    same = Window.partitionBy(*PARTITION)
+    at = {time: F.max(F.when(F.col("time") == time, F.col("value"))).over(same) for time in TIMES}
+    known = with_known(given.where("rank = 1").withColumns(at), placed)
+    return judge_rows("bronze_records", known, rule_table.OFFSETS)
 
 
 def judge_coverage(loads: DataFrame, settings: Settings) -> Judged:

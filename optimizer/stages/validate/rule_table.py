@@ -6,6 +6,7 @@ from optimizer.settings import Settings
 from optimizer.stages.shared.records import LARGEST
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
+from sources.offsets import EARLIEST, EARLIEST_LOCAL, LATEST
 
 INT32_MAX = 2**31 - 1  # Kafka's broker and partition ids are ints
 _NAME = "concat(topic, '-', partition)"
@@ -432,6 +433,40 @@ LOADS = (
     ),
 )
 
+OFFSETS = (
+    Rule(
+        name="offset_readable",
+        ok=f"topic IS NOT NULL AND partition BETWEEN 0 AND {INT32_MAX} AND ({_in_range('offset')})",
+        severity=Severity.ERROR,
+        stops=Stops.SHARE,
+        reason="'the topic, partition or offset is missing or out of range'",
+        remedy="run kafka-get-offsets.sh again",
+    ),
+    Rule(
+        name="offset_of_known_partition",
+        ok="is_known",
+        severity=Severity.WARNING,
+        stops=Stops.NEVER,
+        reason=f"concat('there is an offset of ', {_NAME}, ', but no description has this partition')",
+        remedy="take all outputs at the same time",
+    ),
+    Rule(
+        name="offsets_in_order",
+        ok=(
+            f"time <> '{EARLIEST_LOCAL}' OR coalesce({EARLIEST} <= {EARLIEST_LOCAL}, true) "
+            f"AND coalesce({EARLIEST_LOCAL} <= {LATEST}, true)"
+        ),
+        severity=Severity.ERROR,
+        stops=Stops.NEVER,
+        reason=(
+            f"concat({_NAME}, ': earliest-local ', {EARLIEST_LOCAL}, ' is not between earliest ', "
+            f"coalesce({EARLIEST}, 'unknown'), ' and latest ', coalesce({LATEST}, 'unknown'))"
+        ),
+        remedy="run kafka-get-offsets.sh again for all its times, one right after the other",
+        standing=Standing.CONTRADICTS,
+    ),
+)
+
 # For the partitions in metrics.
 METRICS = (
     Rule(
@@ -478,6 +513,7 @@ RULES = (
     *TOPICS,
     *REASSIGNMENTS,
     *LOADS,
+    *OFFSETS,
     *METRICS,
     *COVERAGE,
 )

@@ -11,6 +11,7 @@ from optimizer.stages.shared.records import newest_first, whole_number
 from optimizer.stages.validate.metric_rates import RATES, WINDOW_RATES
 from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
+from sources.offsets import EARLIEST_LOCAL, LATEST, PENDING_UPLOAD, TIMES
 
 # org.apache.kafka.common.internals.Topic (4.3): Kafka's own topics.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -221,6 +222,21 @@ def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Col
     return joined.withColumns({**estimates, "topic_samples": samples}).drop("share")
 
 
+def _local_records(offsets: DataFrame) -> DataFrame:
+    """Records on the leader's disk, and those of them that are not in tiered storage yet.
+
+    A new replica copies all records of a log that begins at 0 on the leader's disk: it never asks for a record that is
+    only in tiered storage.
+    """
+    at = {time: F.max(F.when(F.col("time") == time, F.col("value"))).alias(time) for time in TIMES}
+    by_partition = offsets.groupBy(*RUN_PARTITION).agg(*at.values())
+    local = F.col(LATEST) - F.col(EARLIEST_LOCAL)
+    untiered = F.col(LATEST) - F.greatest(EARLIEST_LOCAL, PENDING_UPLOAD)
+    pending = F.when(F.col(PENDING_UPLOAD).isNotNull(), F.greatest(untiered, F.lit(0)))
+    rest = F.when(F.col(EARLIEST_LOCAL) == 0, local).otherwise(pending)
+    return by_partition.select(*RUN_PARTITION, local.alias("local_records"), rest.alias("untiered_records"))
+
+
 def partition_load(
     placed: DataFrame,
     sizes: DataFrame,
@@ -228,6 +244,7 @@ def partition_load(
     loads: DataFrame,
     *,
     topic_rates: DataFrame,
+    offsets: DataFrame,
     logs: DataFrame,
     log_dirs: DataFrame,
     brokers: DataFrame,
@@ -244,12 +261,15 @@ def partition_load(
         Loads of partitions that an input file gives.
     topic_rates : DataFrame
         Rates of whole topics, from ``metric_rates.loads_in_window``: used for partitions without rates.
+    offsets : DataFrame
+        Offsets of partitions, from ``judge.judge_offsets``.
     logs, log_dirs : DataFrame
         Logs and directories that brokers reported, with any size.
     brokers : DataFrame
         From ``silver_brokers.known_brokers``.
     """
-    largest = sizes.groupBy(*RUN_PARTITION).agg(F.max("size_bytes").alias("log_size"))
+    by_broker = F.map_from_entries(F.collect_list(F.struct("broker_id", "size_bytes")))
+    largest = sizes.groupBy(*RUN_PARTITION).agg(F.max("size_bytes").alias("log_size"), by_broker.alias("sizes"))
     logged = logs.where("NOT coalesce(is_future, false)").groupBy(*RUN_PARTITION)
     logged_on = logged.agg(F.collect_set("broker_id").alias("logged_on"))
     measured = rates.select(
@@ -259,7 +279,7 @@ def partition_load(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
     joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "leader", "replicas", "isr", "adding")
-    for frame in (largest, logged_on, measured, from_table):
+    for frame in (largest, logged_on, measured, from_table, _local_records(offsets)):
         joined = joined.join(frame, RUN_PARTITION, "left")
     joined = joined.join(F.broadcast(_reporting(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
     joined = joined.transform(_with_lost, brokers)
@@ -286,6 +306,7 @@ def partition_load(
             .when(has_estimate, "topic")
             .otherwise("missing"),
             "samples": F.coalesce("samples", "topic_samples", F.lit(0)),
+            "leader_bytes": F.try_element_at("sizes", "leader"),
         }
     )
 

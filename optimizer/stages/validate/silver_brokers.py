@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from optimizer.domain import Cause
+from optimizer.domain import TIERED_FETCH, Cause
 from optimizer.kafka.cordon import CORDON
 from optimizer.stages.shared.causes import first_cause
 from optimizer.stages.shared.records import newest_first, whole_number
@@ -36,7 +36,12 @@ def known_brokers(registered: DataFrame, placed: DataFrame, log_dirs: DataFrame,
         F.array_sort(F.collect_set(F.when(F.col("is_cordoned"), F.col("log_dir")))).alias("closed"),
     )
     joined = listed.join(_holding(placed), RUN_BROKER, "full").join(answering, RUN_BROKER, "full")
-    return joined.join(_configured(configs), RUN_BROKER, "left").transform(_with_state).transform(_with_closed)
+    joined = joined.join(_configured(configs), RUN_BROKER, "left").transform(_with_state).transform(_with_closed)
+    of_cluster = configs.where((F.col("entity_type") == "cluster") & (F.col("name") == TIERED_FETCH))
+    default = of_cluster.groupBy(*CLUSTER_RUN).agg(F.max(F.col("value").try_cast("boolean")).alias("default_skips"))
+    joined = joined.join(F.broadcast(default), CLUSTER_RUN, "left")
+    # Kafka's order: the broker's dynamic value, the cluster's, the broker's own file.
+    return joined.withColumn("skips_tiered", F.coalesce("dynamic_skips", "default_skips", "static_skips"))
 
 
 def _holding(placed: DataFrame) -> DataFrame:
@@ -63,12 +68,14 @@ def _configured(configs: DataFrame) -> DataFrame:
 
     ``cordoned``: directories that receive no replica (KIP-1066, Kafka 4.3); ``*`` means all of them. ``min_isr``: its
     min.insync.replicas, which topics may use; null if the cluster has a default. ``has_configs``: whether its own
-    file was read, or it gives min.insync.replicas.
+    file was read, or it gives min.insync.replicas. ``dynamic_skips``, ``static_skips``: values of ``TIERED_FETCH``.
     """
     is_min_isr = F.col("name") == MIN_ISR
     cluster_has = F.max((F.col("entity_type") == "cluster") & is_min_isr).over(Window.partitionBy(*CLUSTER_RUN))
     given = configs.where("entity_type IN ('brokers', 'cluster')").withColumn("cluster_has", cluster_has)
     broker_id = F.expr("try_cast(entity_name AS BIGINT)").alias("broker_id")
+    skips, is_static = F.col("value").try_cast("boolean"), F.coalesce("is_static", F.lit(False))
+    is_skips = F.col("name") == TIERED_FETCH
     cordoned = F.when((F.col("name") == CORDON) & (F.col("value") != ""), F.split("value", r"\s*,\s*"))
     return (
         given.where("entity_type = 'brokers'")
@@ -76,7 +83,9 @@ def _configured(configs: DataFrame) -> DataFrame:
         .agg(
             F.array_sort(F.array_distinct(F.flatten(F.collect_list(cordoned)))).alias("cordoned"),
             F.max(F.when(is_min_isr & ~F.col("cluster_has"), F.col("value").try_cast("int"))).alias("min_isr"),
-            F.max(F.coalesce("is_static", F.lit(False)) | is_min_isr).alias("has_configs"),
+            F.max(is_static | is_min_isr).alias("has_configs"),
+            F.max(F.when(is_skips & ~is_static, skips)).alias("dynamic_skips"),
+            F.max(F.when(is_skips & is_static, skips)).alias("static_skips"),
         )
     )
 

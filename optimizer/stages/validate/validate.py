@@ -74,6 +74,7 @@ class _Facts:
     sizes: Judged
     topics: Judged
     loads: Judged
+    offsets: Judged
     configs: Judged
     hosts: _Hosts
     measures: _Measures
@@ -81,7 +82,7 @@ class _Facts:
     def judged(self) -> tuple[Judged, ...]:
         """All judged frames."""
         hosts = (self.hosts.registered, self.hosts.dirs, self.hosts.brokers, self.hosts.capacities)
-        return (*hosts, self.sizes, self.topics, self.loads, self.configs, self.measures.judged)
+        return (*hosts, self.sizes, self.topics, self.loads, self.offsets, self.configs, self.measures.judged)
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,7 @@ def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
         sizes=sizes,
         topics=judge.judge_topics(records, placed, configs.used, measured=measures.rates, settings=settings),
         loads=loads,
+        offsets=judge.judge_offsets(records, placed),
         configs=configs,
         hosts=later_hosts.result(),
         measures=measures,
@@ -188,6 +190,7 @@ def _outcome(placed: DataFrame, facts: _Facts, settings: Settings) -> _Outcome:
         facts.measures.rates,
         facts.loads.used,
         topic_rates=facts.measures.topic_rates,
+        offsets=facts.offsets.used,
         logs=logs,
         log_dirs=hosts.disks,
         brokers=hosts.brokers.rows,
