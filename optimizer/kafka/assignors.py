@@ -6,7 +6,7 @@ org.apache.kafka.clients.consumer.{RangeAssignor, RoundRobinAssignor} and
 org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor, Kafka 4.3.1; racks: KIP-881.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
@@ -28,12 +28,18 @@ class Member(NamedTuple):
     instance_id : str or None
         ``group.instance.id`` of a static member.
     rack : str or None
+    owned : tuple of (str, int)
+        Partitions that it holds, or held before it lost the group; only the sticky assignors use them.
+    generation : int
+        Generation of the group in which it got them; -1 if it does not know.
     """
 
     member_id: str
     topics: tuple[str, ...]
     instance_id: str | None = None
     rack: str | None = None
+    owned: tuple[Key, ...] = ()
+    generation: int = -1
 
 
 def _ordered(members: Sequence[Member]) -> list[Member]:
@@ -43,6 +49,12 @@ def _ordered(members: Sequence[Member]) -> list[Member]:
 
 def _subscribed(members: Sequence[Member]) -> list[str]:
     return sorted({topic for member in members for topic in member.topics}, key=utf16_key)
+
+
+def racks_matter(consumer_racks: Set[str], partition_racks: Sequence[frozenset[str]]) -> bool:
+    """Whether some consumer's rack has replicas, and the partitions differ in racks."""
+    everywhere = frozenset[str]().union(*partition_racks)
+    return not everywhere.isdisjoint(consumer_racks) and any(racks != everywhere for racks in partition_racks)
 
 
 def round_robin_assignment(partition_counts: Mapping[str, int], members: Sequence[Member]) -> Assigned:
@@ -82,9 +94,8 @@ class _Topic:
         self._quota, self._extra = divmod(count, len(self.members))
         racks = [partition_racks.get((name, p), frozenset()) for p in range(count)]
         consumers = {m.rack for m in self.members if m.rack}
-        everywhere = frozenset().union(*racks)
         self.racks = racks if consumers else []
-        self.is_rack_aware = bool(consumers & everywhere) and any(r != everywhere for r in racks)
+        self.is_rack_aware = racks_matter(consumers, racks)
 
     @property
     def group(self) -> tuple[tuple[tuple[str, str | None], ...], int]:
