@@ -215,8 +215,8 @@ def _elect(query: Query) -> Any:
     return states
 
 
-RACK_AWARE_ASSIGNORS = {
-    "range": range_assignment,
+WITHOUT_RACKS = {
+    "roundrobin": round_robin_assignment,
     "sticky": sticky_assignment,
     "cooperative-sticky": cooperative_sticky_assignment,
 }
@@ -236,8 +236,8 @@ def _assignor(query: Query) -> Any:
         for name, m in query["members"].items()
     ]
     counts = {topic: lists if isinstance(lists, int) else len(lists) for topic, lists in topics.items()}
-    if query["assignor"] == "roundrobin":
-        assigned = round_robin_assignment(counts, members)
+    if query["assignor"] in WITHOUT_RACKS:
+        assigned = WITHOUT_RACKS[query["assignor"]](counts, members)
     else:
         rack_of = {node["id"]: node["rack"] for node in query.get("nodes", [])}
         racks = {
@@ -246,7 +246,7 @@ def _assignor(query: Query) -> Any:
             if not isinstance(lists, int)
             for partition, replicas in enumerate(lists)
         }
-        assigned = RACK_AWARE_ASSIGNORS[query["assignor"]](counts, members, partition_racks=racks)
+        assigned = range_assignment(counts, members, partition_racks=racks)
     return {member: [partition_name(key) for key in keys] for member, keys in assigned.items()}
 
 

@@ -6,7 +6,7 @@ org.apache.kafka.clients.consumer.{RangeAssignor, RoundRobinAssignor} and
 org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor, Kafka 4.3.1; racks: KIP-881.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -51,12 +51,6 @@ def _subscribed(members: Sequence[Member]) -> list[str]:
     return sorted({topic for member in members for topic in member.topics}, key=utf16_key)
 
 
-def racks_matter(consumer_racks: Set[str], partition_racks: Sequence[frozenset[str]]) -> bool:
-    """Whether some consumer's rack has replicas, and the partitions differ in racks."""
-    everywhere = frozenset[str]().union(*partition_racks)
-    return not everywhere.isdisjoint(consumer_racks) and any(racks != everywhere for racks in partition_racks)
-
-
 def round_robin_assignment(partition_counts: Mapping[str, int], members: Sequence[Member]) -> Assigned:
     """Assign all partitions one by one, in turn; members that don't subscribe to a topic are skipped.
 
@@ -94,8 +88,9 @@ class _Topic:
         self._quota, self._extra = divmod(count, len(self.members))
         racks = [partition_racks.get((name, p), frozenset()) for p in range(count)]
         consumers = {m.rack for m in self.members if m.rack}
+        everywhere = frozenset().union(*racks)
         self.racks = racks if consumers else []
-        self.is_rack_aware = racks_matter(consumers, racks)
+        self.is_rack_aware = bool(consumers & everywhere) and any(r != everywhere for r in racks)
 
     @property
     def group(self) -> tuple[tuple[tuple[str, str | None], ...], int]:

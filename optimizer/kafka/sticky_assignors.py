@@ -1,23 +1,22 @@
 """The sticky assignors: members of a consumer group keep what they hold, as far as the balance allows.
 
+Without racks (KIP-881): no source has the ``client.rack`` of members.
+
 References
 ----------
 org.apache.kafka.clients.consumer.{StickyAssignor, CooperativeStickyAssignor} and
-org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor, Kafka 4.3.1; racks: KIP-881.
+org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor, Kafka 4.3.1.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.errors import KafkaError
-from optimizer.kafka.assignors import Assigned, Key, Member, Racks, racks_matter
+from optimizer.kafka.assignors import Assigned, Key, Member
 from optimizer.kafka.java import hash_map_order, string_hash, topic_partition_hash, utf16_key
 
 
-def sticky_assignment(
-    partition_counts: Mapping[str, int], members: Sequence[Member], *, partition_racks: Racks | None = None
-) -> Assigned:
+def sticky_assignment(partition_counts: Mapping[str, int], members: Sequence[Member]) -> Assigned:
     """Assign all partitions; members keep what they own, except what would make the group uneven.
 
     Parameters
@@ -26,8 +25,6 @@ def sticky_assignment(
         Partitions by topic; missing topics have no partitions.
     members : sequence of Member
         At least one. Of two members that claim a partition, the one of the higher generation has it.
-    partition_racks : mapping, optional
-        Racks of the replicas by (topic, partition).
 
     Returns
     -------
@@ -41,17 +38,15 @@ def sticky_assignment(
     """
     # Members send what they own grouped by topic, in the order of a HashMap.
     grouped = [member._replace(owned=tuple(_by_topic(member.owned))) for member in members]
-    return _assign(partition_counts, grouped, partition_racks or {})[0]
+    return _assign(partition_counts, grouped)[0]
 
 
-def cooperative_sticky_assignment(
-    partition_counts: Mapping[str, int], members: Sequence[Member], *, partition_racks: Racks | None = None
-) -> Assigned:
+def cooperative_sticky_assignment(partition_counts: Mapping[str, int], members: Sequence[Member]) -> Assigned:
     """Assign as ``sticky_assignment`` does, without the partitions that another member must give up first.
 
     The group rebalances again when these are free. Parameters and errors are those of ``sticky_assignment``.
     """
-    assigned, transferred = _assign(partition_counts, members, partition_racks or {})
+    assigned, transferred = _assign(partition_counts, members)
     for key, member_id in transferred.items():
         _discard(assigned[member_id], key)
     return assigned
@@ -68,19 +63,16 @@ def _discard(keys: list[Key], key: Key) -> None:
         keys.remove(key)
 
 
-def _assign(
-    partition_counts: Mapping[str, int], members: Sequence[Member], partition_racks: Racks
-) -> tuple[Assigned, dict[Key, str]]:
+def _assign(partition_counts: Mapping[str, int], members: Sequence[Member]) -> tuple[Assigned, dict[Key, str]]:
     """The whole assignment, and the new owner of each partition that another member must give up first."""
     by_id = {member.member_id: member for member in members}
     ordered = [by_id[name] for name in hash_map_order(by_id, string_hash)]
     counts = {t: partition_counts[t] for member in members for t in member.topics if partition_counts.get(t, 0)}
     owned, contested = _claims(ordered, counts)
-    racks = _GroupRacks.of(counts, members, partition_racks)
     if _subscribe_equally(ordered):
-        equal = _EqualSubscriptions(counts, owned, contested, racks)
+        equal = _EqualSubscriptions(counts, owned, contested)
         return equal.assigned, equal.transferred
-    assigned = _UnequalSubscriptions(counts, ordered, owned, racks).held
+    assigned = _UnequalSubscriptions(counts, ordered, owned).held
     revoked = {key for member in ordered for key in set(member.owned).difference(assigned[member.member_id])}
     added = {
         key: member.member_id
@@ -122,39 +114,6 @@ def _claims(members: Iterable[Member], topics: Mapping[str, int]) -> tuple[Assig
     return owned, contested
 
 
-@dataclass(frozen=True)
-class _GroupRacks:
-    """Racks of members and partitions, both empty if racks do not matter; members in each partition's racks (RackInfo).
-
-    Kafka orders partitions by these members also if racks do not matter.
-    """
-
-    of_members: Mapping[str, str]
-    of_partitions: Racks
-    near_members: Mapping[Key, int]
-
-    @classmethod
-    def of(cls, counts: Mapping[str, int], members: Sequence[Member], partition_racks: Racks) -> "_GroupRacks":
-        of_members = {member.member_id: member.rack for member in members if member.rack}
-        of_partitions = {key: partition_racks.get(key, frozenset()) for key in _all_keys(counts, counts)}
-        in_rack = Counter(of_members.values())
-        near = {key: sum(in_rack[rack] for rack in racks) for key, racks in of_partitions.items()}
-        if not racks_matter(in_rack.keys(), list(of_partitions.values())):
-            return cls({}, {}, near)
-        return cls(of_members, of_partitions, near)
-
-    def differ(self, member_id: str, key: Key) -> bool:
-        """Whether no replica is in the member's rack."""
-        rack = self.of_members.get(member_id)
-        return rack is not None and rack not in self.of_partitions.get(key, ())
-
-    def next_near(self, key: Key, member_ids: Sequence[str], start: int) -> int | None:
-        """Position of the first member, from ``start`` and around, with a replica in its rack."""
-        racks = self.of_partitions.get(key, ())
-        around = ((start + step) % len(member_ids) for step in range(len(member_ids)))
-        return next((at for at in around if self.of_members.get(member_ids[at]) in racks), None)
-
-
 def _all_keys(counts: Mapping[str, int], topics: Iterable[str]) -> list[Key]:
     return [(topic, partition) for topic in topics for partition in range(counts[topic])]
 
@@ -174,10 +133,10 @@ def _without(keys: Iterable[Key], taken: Iterable[Key]) -> list[Key]:
 class _EqualSubscriptions:
     """The assignment if all members subscribe to the same topics (ConstrainedAssignmentBuilder)."""
 
-    def __init__(self, counts: Mapping[str, int], owned: Assigned, contested: set[Key], racks: _GroupRacks) -> None:
+    def __init__(self, counts: Mapping[str, int], owned: Assigned, contested: set[Key]) -> None:
         self.assigned: Assigned = {member_id: [] for member_id in owned}
         self.transferred: dict[Key, str] = {}
-        self._contested, self._racks = contested, racks
+        self._contested = contested
         self._revoked: dict[Key, str] = {}
         # Each member gets `quota` partitions or one more; `extra` members may still get one more.
         self._quota, self._extra = divmod(sum(counts.values()), len(owned))
@@ -189,53 +148,24 @@ class _EqualSubscriptions:
         self._at_quota.sort(key=utf16_key)
         kept = [key for keys in self.assigned.values() for key in keys]
         kept.sort(key=lambda key: (utf16_key(key[0]), key[1]))
-        free = _without(_all_keys(counts, sorted(counts, key=utf16_key)), kept)
-        free.sort(key=lambda key: racks.near_members[key])
-        self._fill(self._fill_near(free))
+        self._fill(_without(_all_keys(counts, sorted(counts, key=utf16_key)), kept))
 
     def _keep(self, owned: Assigned) -> None:
         for member_id, keys in owned.items():
-            far = [key for key in keys if self._racks.differ(member_id, key)]
-            mine = [key for key in keys if key not in far and key not in self._contested]
+            mine = [key for key in keys if key not in self._contested]
             mine.sort(key=lambda key: (key[1], utf16_key(key[0])))
             kept = min(len(mine), self._quota)
             if len(mine) < self._quota:
                 self._below.append(member_id)
             elif len(mine) >= self._most and self._extra > 0:
                 kept = self._most
-                self._use_extra()
+                self._extra -= 1
+                if self._extra == 0:
+                    self._at_quota.clear()
             elif self._extra > 0:
                 self._at_quota.append(member_id)
             self.assigned[member_id] += mine[:kept]
-            self._revoked |= dict.fromkeys([*far, *mine[kept:]], member_id)
-
-    def _use_extra(self) -> None:
-        self._extra -= 1
-        if self._extra == 0:
-            self._at_quota.clear()
-
-    def _fill_near(self, keys: Iterable[Key]) -> list[Key]:
-        """Assign partitions to members of their racks, in turn; returns the others."""
-        start, others = 0, []
-        for key in keys:
-            at = self._racks.next_near(key, self._below, start)
-            if at is not None:
-                member_id, start = self._below[at], at + 1
-                if len(self.assigned[member_id]) + 1 >= self._quota:
-                    del self._below[at]
-                    start = at
-                    if self._quota < self._most and self._extra > 0:
-                        self._at_quota.append(member_id)
-                start = start % len(self._below) if self._below else 0
-            else:
-                at = self._racks.next_near(key, self._at_quota, 0)
-                if at is None:
-                    others.append(key)
-                    continue
-                member_id = self._at_quota.pop(at)
-                self._use_extra()
-            self._give(key, member_id)
-        return others
+            self._revoked |= dict.fromkeys(mine[kept:], member_id)
 
     def _fill(self, keys: Iterable[Key]) -> None:
         """Assign partitions in turn: to members below the quota, then to those that may get one more."""
@@ -286,11 +216,8 @@ class _Moves:
 class _UnequalSubscriptions:
     """The assignment if members subscribe to different topics (GeneralAssignmentBuilder)."""
 
-    def __init__(
-        self, counts: Mapping[str, int], members: Sequence[Member], owned: Assigned, racks: _GroupRacks
-    ) -> None:
-        self.held = owned
-        self._counts, self._racks = counts, racks
+    def __init__(self, counts: Mapping[str, int], members: Sequence[Member], owned: Assigned) -> None:
+        self.held, self._counts = owned, counts
         self._topics = {m.member_id: [topic for topic in m.topics if topic in counts] for m in members}
         self._readers: dict[str, list[str]] = {topic: [] for topic in counts}
         for member_id, topics in self._topics.items():
@@ -310,7 +237,8 @@ class _UnequalSubscriptions:
         is_revoked = self._keep()
         free = _without(everything, sorted(self._owner, key=lambda key: (place[key[0]], key[1])))
         is_new = not self._owner
-        self._assign_free(free)
+        for key in free:
+            self._put(key, min(self._readers[key[0]], key=self._order))
         shared = {topic for topic, readers in self._readers.items() if len(readers) > 1}
         fixed = {name: self.held.pop(name) for name in self._topics if not self._may_change(name, shared)}
         before = {name: list(keys) for name, keys in self.held.items()}
@@ -325,26 +253,14 @@ class _UnequalSubscriptions:
         self.held |= fixed
 
     def _keep(self) -> bool:
-        """Keep owned partitions; returns whether a member lost one by its subscription or its rack."""
+        """Keep owned partitions; returns whether a member lost one that it does not subscribe to."""
         is_revoked = False
         for member_id, keys in self.held.items():
-            kept = [k for k in keys if k[0] in self._topics[member_id] and not self._racks.differ(member_id, k)]
+            kept = [k for k in keys if k[0] in self._topics[member_id]]
             is_revoked |= len(kept) < len(keys)
             self.held[member_id] = kept
             self._owner |= dict.fromkeys(kept, member_id)
         return is_revoked
-
-    def _assign_free(self, keys: Iterable[Key]) -> None:
-        """Assign each to the member with the fewest, first where the racks match."""
-        far = []
-        for key in keys:
-            near = [name for name in self._readers[key[0]] if not self._racks.differ(name, key)]
-            if near:
-                self._put(key, min(near, key=self._order))
-            else:
-                far.append(key)
-        for key in far:
-            self._put(key, min(self._readers[key[0]], key=self._order))
 
     def _put(self, key: Key, member_id: str) -> None:
         self.held[member_id].append(key)

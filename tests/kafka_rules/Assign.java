@@ -33,20 +33,12 @@ class Assign {
   }
 
   static Cluster cluster(JsonNode query) {
-    Map<Integer, Node> nodes = new HashMap<>();
-    for (JsonNode node : query.path("nodes"))
-      nodes.put(node.get("id").asInt(), new Node(node.get("id").asInt(), "h", 1, node.get("rack").textValue()));
     List<PartitionInfo> partitions = new ArrayList<>();
     query.get("topics").fields().forEachRemaining(topic -> {
-      int count = topic.getValue().isInt() ? topic.getValue().asInt() : topic.getValue().size();
-      for (int p = 0; p < count; p++) {
-        List<Node> replicas = new ArrayList<>();
-        topic.getValue().path(p).forEach(id -> replicas.add(nodes.get(id.asInt())));
-        Node[] array = replicas.isEmpty() ? new Node[] {Node.noNode()} : replicas.toArray(new Node[0]);
-        partitions.add(new PartitionInfo(topic.getKey(), p, array[0], array, array));
-      }
+      for (int p = 0; p < topic.getValue().asInt(); p++)
+        partitions.add(new PartitionInfo(topic.getKey(), p, Node.noNode(), new Node[0], new Node[0]));
     });
-    return new Cluster("c", nodes.values(), partitions, Set.of(), Set.of());
+    return new Cluster("c", List.of(), partitions, Set.of(), Set.of());
   }
 
   static JsonNode assign(JsonNode query) {
@@ -64,7 +56,7 @@ class Assign {
         before.onAssignment(new Assignment(owned), new ConsumerGroupMetadata("g", generation, "m", Optional.empty()));
       subscriptions.put(entry.getKey(), new Subscription(topics,
           sticky ? before.subscriptionUserData(new HashSet<>(topics)) : null, sticky ? List.of() : owned, generation,
-          Optional.ofNullable(member.path("rack").textValue())));
+          Optional.empty()));
     });
     ConsumerPartitionAssignor assignor = sticky ? new StickyAssignor() : new CooperativeStickyAssignor();
     ObjectNode answer = JSON.createObjectNode();

@@ -46,18 +46,13 @@ def _held(query: Query) -> dict[str, list[str]]:
     return got.get("ok", {})
 
 
-def _member(rng: random.Random, topics: list[str], racks: list[str], *, is_equal: bool) -> Query:
+def _member(rng: random.Random, topics: list[str], *, is_equal: bool) -> Query:
     subscribed = topics if is_equal else rng.sample(topics, rng.randint(0 if rng.random() < 0.1 else 1, len(topics)))
-    member: Query = {"topics": subscribed + rng.choices(["absent", "t0"], k=rng.random() < 0.03)}
-    if racks and rng.random() < 0.9:
-        member["rack"] = rng.choice(racks)
-    return member
+    return {"topics": subscribed + rng.choices(["absent", "t0"], k=rng.random() < 0.03)}
 
 
 def random_group(rng: random.Random) -> Query:
     """A group of up to 14 members, as a query of ``Assign.java``."""
-    nodes = [{"id": b, "rack": rng.choice(["a", "b", "c", None])} for b in range(rng.randint(1, 5))]
-    racks = ["a", "b", "c", "d"] if rng.random() < 0.3 else []
     names = [f"t{at}" for at in range(rng.choice([1, 1, 2, 3, 5]))]
     counts = {name: rng.choice([1, 2, 3, 7, rng.randint(1, 40)]) for name in names}
     if rng.random() < 0.05:
@@ -65,18 +60,12 @@ def random_group(rng: random.Random) -> Query:
     members, is_equal = _names(rng, rng.choice([1, 2, 3, 5, rng.randint(1, 14)])), rng.random() < 0.4
     query: Query = {
         "assignor": rng.choice(["sticky", "cooperative-sticky"]),
-        "topics": dict(counts),
-        "members": {name: _member(rng, names, racks, is_equal=is_equal) for name in members},
+        "topics": counts,
+        "members": {name: _member(rng, names, is_equal=is_equal) for name in members},
     }
-    if racks:
-        query["nodes"] = nodes
-        replicas = (rng.randint(1, len(nodes)) for _ in iter(int, 1))
-        brokers = [node["id"] for node in nodes]
-        query["topics"] = {t: [rng.sample(brokers, next(replicas)) for _ in range(n)] for t, n in counts.items()}
-    before = {name: dict(member, rack=None) for name, member in query["members"].items()}
-    left = {f"left-{at}": _member(rng, names, [], is_equal=is_equal) for at in range(rng.choice([0, 0, 1, 3]))}
+    left = {f"left-{at}": _member(rng, names, is_equal=is_equal) for at in range(rng.choice([0, 0, 1, 3]))}
     joined = set(rng.sample(members, rng.choice([0, 0, 1, len(members)]) if len(members) > 1 else 0))
-    held = _held({**query, "topics": counts, "members": {**before, **left}}) if rng.random() < 0.9 else {}
+    held = _held({**query, "members": {**query["members"], **left}}) if rng.random() < 0.9 else {}
     for name in set(held) - set(left) - joined:
         query["members"][name] |= {"owned": held[name], "generation": 5}
     _disturb(rng, query, counts)

@@ -18,7 +18,7 @@ COUNTS = {"a": 5, "b": 3}
 @pytest.mark.all_only
 @pytest.mark.skipif(not can_compile(), reason="this Java has no compiler")
 def test_random_groups_are_assigned_as_by_kafka() -> None:
-    """Equal and unequal subscriptions, racks, stale and contested claims, hash collisions, and Kafka's exceptions."""
+    """Equal and unequal subscriptions, stale and contested claims, hash collisions, and Kafka's exceptions."""
     assert list(differences(seed=58, groups=GROUPS)) == []
 
 
