@@ -9,11 +9,13 @@ org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor, Kafka 4.3.1.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import combinations
 
 from optimizer.errors import KafkaError
 from optimizer.kafka.assignors import Assigned, Key, Member
 from optimizer.kafka.java import hash_map_order, string_hash, topic_partition_hash, utf16_key
+
+COOPERATIVE = "cooperative-sticky"  # the name of the assignor with which the other partitions go on
 
 
 def sticky_assignment(partition_counts: Mapping[str, int], members: Sequence[Member]) -> Assigned:
@@ -197,20 +199,18 @@ class _EqualSubscriptions:
             self.transferred[key] = member_id
 
 
-@dataclass
-class _Moves:
+class _Moves(dict[Key, None]):
     """Partitions of a topic that moved between two members: a HashSet, whose table never shrinks."""
 
-    keys: dict[Key, None] = field(default_factory=dict)
-    _capacity: int = 16  # of a new java.util.HashSet
+    capacity = 16  # of a new java.util.HashSet
 
     def add(self, key: Key) -> None:
-        self.keys[key] = None
-        if len(self.keys) > self._capacity * 3 // 4:
-            self._capacity *= 2
+        self[key] = None
+        if len(self) > self.capacity * 3 // 4:
+            self.capacity *= 2
 
     def first(self) -> Key:
-        return hash_map_order(self.keys, topic_partition_hash, capacity=self._capacity)[0]
+        return hash_map_order(self, topic_partition_hash, capacity=self.capacity)[0]
 
 
 class _UnequalSubscriptions:
@@ -224,7 +224,6 @@ class _UnequalSubscriptions:
             for topic in topics:
                 self._readers[topic].append(member_id)
         self._previous = _previous(members)
-        self._rank = {name: at for at, name in enumerate(sorted(self._topics, key=utf16_key))}
         self._owner: dict[Key, str] = {}
         self._moved: dict[Key, tuple[str, str]] = {}
         self._moves: dict[tuple[str, str, str], _Moves] = {}
@@ -266,8 +265,8 @@ class _UnequalSubscriptions:
         self.held[member_id].append(key)
         self._owner[key] = member_id
 
-    def _order(self, member_id: str) -> tuple[int, int]:
-        return len(self.held[member_id]), self._rank[member_id]
+    def _order(self, member_id: str) -> tuple[int, bytes]:
+        return len(self.held[member_id]), utf16_key(member_id)
 
     def _most_possible(self, member_id: str) -> int:
         topics = self._topics[member_id]
@@ -279,8 +278,8 @@ class _UnequalSubscriptions:
 
     def _even_out(self, keys: Sequence[Key]) -> bool:
         """Move partitions until none makes the group more even; returns whether one moved."""
-        is_any = False
-        while True:
+        is_any, is_changed = False, True
+        while is_changed:
             is_changed = False
             for key in keys:
                 if self._is_balanced():
@@ -289,8 +288,7 @@ class _UnequalSubscriptions:
                 if target is not None:
                     self._move(key, target)
                     is_any = is_changed = True
-            if not is_changed:
-                return is_any
+        return is_any
 
     def _better_owner(self, key: Key) -> str | None:
         count = len(self.held[self._owner[key]]) - 1
@@ -329,8 +327,8 @@ class _UnequalSubscriptions:
     def _record(self, key: Key, source: str, target: str) -> None:
         if key in self._moved:
             pair = (key[0], *self._moved.pop(key))
-            del self._moves[pair].keys[key]
-            if not self._moves[pair].keys:
+            del self._moves[pair][key]
+            if not self._moves[pair]:
                 del self._moves[pair]
             source = pair[1]
         if source != target:
@@ -350,5 +348,4 @@ def _previous(members: Sequence[Member]) -> dict[Key, tuple[str, int]]:
 
 
 def _unevenness(held: Assigned) -> int:
-    sizes = [len(keys) for keys in held.values()]
-    return sum(abs(size - other) for at, size in enumerate(sizes) for other in sizes[at + 1 :])
+    return sum(abs(len(keys) - len(others)) for keys, others in combinations(held.values(), 2))

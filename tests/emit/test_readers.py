@@ -119,6 +119,42 @@ def test_a_group_that_could_read_more_evenly(more: dict[str, Any], sentence: str
     assert list(shown.uneven) == ([sentence] if sentence else [])
 
 
+def test_what_moves_if_one_member_leaves() -> None:
+    """Most first; eager assignors stop all partitions. Groups of which nothing is claimed have no sentence."""
+    shown = readers(
+        plan_with(
+            group("few", assignor="cooperative-sticky", moved_if_busiest_leaves=1, partitions=8),
+            group("most", moved_if_busiest_leaves=2, partitions=8),
+            group("modern", assignor="uniform"),
+        )
+    )
+    assert shown is not None
+    assert shown.leaving == [
+        "most (range): if one member leaves: 2 of 8 partitions move, all stop meanwhile.",
+        "few (cooperative-sticky): if one member leaves: 1 of 8 partitions moves, only these stop meanwhile.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "sentences"),
+    [
+        ({"members": 11, "partitions": 8}, ["g: 3 of 11 members have nothing to read: the group has 8 partitions."]),
+        ({"members": 2, "partitions": 1}, ["g: 1 of 2 members has nothing to read: the group has 1 partition."]),
+        ({"members": 8, "partitions": 8}, []),
+        ({"members": 11, "partitions": 8, "state": "PreparingRebalance"}, []),
+        ({"members": 11, "partitions": None, "is_known": False}, []),
+        ({"members": None, "partitions": 8}, []),
+    ],
+)
+def test_more_members_than_partitions(more: dict[str, Any], sentences: list[str]) -> None:
+    """The waste is named with its number, unless the group is rebalancing or nobody knows."""
+    shown = readers(plan_with(group("g", **more)))
+    assert shown is not None
+    assert list(shown.idle) == sentences
+    section = report_of(plan_with(group("g", **more))).partition('<section id="consumers">')[2]
+    assert ("More members than partitions" in section) == bool(sentences)
+
+
 def test_the_section_of_the_report() -> None:
     """Groups that notice most come first, unknown figures are dashes, and members name their brokers."""
     about = {"group_id": "orders-app", "client_id": "a <b>", "host": "/h", "partitions": 2, "in_bytes_per_s": 2_000_000}
