@@ -123,10 +123,10 @@ def _all_keys(counts: Mapping[str, int], topics: Iterable[str]) -> list[Key]:
 def _without(keys: Iterable[Key], taken: Iterable[Key]) -> list[Key]:
     """Keys that are not taken, both in the same order. After a taken key that does not exist, none counts as taken."""
     waiting = iter(taken)
-    expected, free = next(waiting, None), []
+    first, free = next(waiting, None), []
     for key in keys:
-        if key == expected:
-            expected = next(waiting, None)
+        if key == first:
+            first = next(waiting, None)
         else:
             free.append(key)
     return free
