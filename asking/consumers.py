@@ -84,8 +84,8 @@ class GroupChange:
         return f"{human_rate(rate) if rate else plural(count, 'partition')} ({state['busiest'] or 'a new member'})"
 
     def _notes(self) -> Iterator[str]:
-        if idle := idle_in_words(len(self.after), len(self.group.shared.rates)):
-            yield f"Then {idle}."
+        if idle := self._state(self.after)["idle_members"]:
+            yield f"Then {idle_in_words(idle, len(self.after), len(self.group.shared.rates))}."
         yield "All members are assumed to subscribe to all topics of the group, without client.rack."
         if not self.group.shared.is_predicted(self.group.assignor):
             yield f"Members do not hold what {self.group.assignor} would then give them: the figures may be wrong."

@@ -67,9 +67,7 @@ def moved_in_words(moved: int, partitions: int, assignor: str) -> str:
     return f"{moved:,} of {plural(partitions, 'partition')} {agree(moved, 'moves', 'move')}, {which} meanwhile"
 
 
-def idle_in_words(members: int, partitions: int) -> str:
-    """How many members have nothing to read; "" if each can have a partition."""
-    if members <= partitions:
-        return ""
-    idle = f"{members - partitions:,} of {plural(members, 'member')} {agree(members - partitions, 'has', 'have')}"
-    return f"{idle} nothing to read: the group has {plural(partitions, 'partition')}"
+def idle_in_words(idle: int, members: int, partitions: int) -> str:
+    """How many members have no partition."""
+    verb, has = agree(idle, "has", "have"), f"the group has {plural(partitions, 'partition')}"
+    return f"{idle:,} of {plural(members, 'member')} {verb} nothing to read; {has}"

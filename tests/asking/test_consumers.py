@@ -1,6 +1,7 @@
 """What happens to a consumer group when a member leaves or some join."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,15 @@ import pytest
 from asking.cli import main
 from benchmarks.rows import row
 from tests.asking.small_run import CLUSTER, KEY, make_facts, write_run
+from tests.docs.pages import ROOT, blocks, output_under
 
 Held = Mapping[str, Sequence[int]]
 # Topic clicks has seven partitions of 1 MB/s.
 STICKY: Held = {"m1": (0, 1, 2), "m2": (3, 4), "m3": (5, 6)}
 
 
-def run_main(folder: Path, *words: str, held: Held = STICKY, **of_group: Any) -> int:
-    """The exit code of a question about group g=1."""
+def run_main(folder: Path, *words: str, held: Held = STICKY, group_id: str = "g=1", **of_group: Any) -> int:
+    """The exit code of a question about a group."""
     stated = {"protocol": "classic", "assignor": "sticky", "members": len(held), "is_complete": True, "topics": []}
     members = [
         {"member_id": f"{name}-id", "client_id": "c" if name > "m1" else name, "instance_id": None,
@@ -25,8 +27,8 @@ def run_main(folder: Path, *words: str, held: Held = STICKY, **of_group: Any) ->
         for name, numbers in held.items()
     ]  # fmt: skip
     written = write_run(folder, make_facts())
-    written.append("consumer_groups", [row("consumer_groups", **KEY, group_id="g=1", **{**stated, **of_group})])
-    written.append("consumer_members", [row("consumer_members", **KEY, group_id="g=1", **each) for each in members])
+    written.append("consumer_groups", [row("consumer_groups", **KEY, group_id=group_id, **{**stated, **of_group})])
+    written.append("consumer_members", [row("consumer_members", **KEY, group_id=group_id, **each) for each in members])
     return main(["ask", "--warehouse", written.path, "--cluster", CLUSTER, *words])
 
 
@@ -67,12 +69,21 @@ def test_the_first_sentence(
     assert " ".join(capsys.readouterr().out.split()).startswith(sentence)
 
 
+def test_the_page_shows_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of the page on asking is this group of this cluster."""
+    [block] = [block for block in blocks("sh", pages=(ROOT / "docs" / "asking.md",)) if "--consumer-" in block.body]
+    words = shlex.split(block.body)
+    assert words[:4] == ["./ballast", "ask", "--cluster", CLUSTER]
+    assert run_main(tmp_path, *words[4:], group_id="clicks-app", assignor="cooperative-sticky") == 0
+    assert capsys.readouterr().out.strip("\n") == output_under(block)
+
+
 def test_more_members_than_partitions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The waste is named with its number, also on the page."""
     page = tmp_path / "page.html"
     assert run_main(tmp_path, "--consumers", "g=1=+6", "--html", str(page)) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "Then 2 of 9 members have nothing to read: the group has 7 partitions." in text
+    assert "Then 2 of 9 members have nothing to read; the group has 7 partitions." in text
     assert "reads 3.00 MB/s (m1-id) now, 1.00 MB/s (m1-id) then" in text
     assert "nothing to read" in page.read_text(encoding="utf-8")
 

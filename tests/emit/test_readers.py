@@ -136,23 +136,27 @@ def test_what_moves_if_one_member_leaves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "sentences"),
+    ("holds", "more", "sentences"),
     [
-        ({"members": 11, "partitions": 8}, ["g: 3 of 11 members have nothing to read: the group has 8 partitions."]),
-        ({"members": 2, "partitions": 1}, ["g: 1 of 2 members has nothing to read: the group has 1 partition."]),
-        ({"members": 8, "partitions": 8}, []),
-        ({"members": 11, "partitions": 8, "state": "PreparingRebalance"}, []),
-        ({"members": 11, "partitions": None, "is_known": False}, []),
-        ({"members": None, "partitions": 8}, []),
+        ([5, 3, 0, 0], {"members": 4}, ["g: 2 of 4 members have nothing to read; the group has 8 partitions."]),
+        ([8, 0], {"state": None}, ["g: 1 of 2 members has nothing to read; the group has 8 partitions."]),
+        ([5, 3], {}, []),
+        ([5, 0], {"state": "PreparingRebalance"}, []),
+        ([0, 0], {"partitions": 0}, []),
     ],
 )
-def test_more_members_than_partitions(more: dict[str, Any], sentences: list[str]) -> None:
-    """The waste is named with its number, unless the group is rebalancing or nobody knows."""
-    shown = readers(plan_with(group("g", **more)))
+def test_members_with_nothing_to_read(holds: list[int], more: dict[str, Any], sentences: list[str]) -> None:
+    """The waste is named with its number, unless the group is rebalancing."""
+    about = {"group_id": "g", "in_bytes_per_s": 1, "brokers": [], "brokers_after": []}
+    loads = rows_of(
+        ConsumerLoadRow, *({**about, "member_id": f"m{at}", "partitions": count} for at, count in enumerate(holds))
+    )
+    plan = plan_with(group("g", **{"partitions": 8, **more}), consumer_members=loads)
+    shown = readers(plan)
     assert shown is not None
     assert list(shown.idle) == sentences
-    section = report_of(plan_with(group("g", **more))).partition('<section id="consumers">')[2]
-    assert ("More members than partitions" in section) == bool(sentences)
+    section = report_of(plan).partition('<section id="consumers">')[2]
+    assert ("Members with nothing to read" in section) == bool(sentences)
 
 
 def test_the_section_of_the_report() -> None:

@@ -1,5 +1,6 @@
 """Consumers: which groups notice the plan, wave by wave, and how evenly their members read."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ class Readers:
     uneven : sequence of str
         Sentences about groups that could share better.
     leaving, idle : sequence of str
-        Sentences about what moves if one member leaves, most first, and about groups with more members than partitions.
+        Sentences about what moves if one member leaves, most first, and about groups with members that read nothing.
     members, members_hidden : sequence of rows, int
         The busiest members, and how many more there are.
     """
@@ -72,7 +73,7 @@ def readers(plan: ClusterPlan) -> Readers | None:
         waves=[*_waves(plan.consumer_groups)],
         uneven=[*map(_uneven_in_words, _uneven(groups))],
         leaving=[*_leaving(groups)][:_SENTENCES],
-        idle=[*_idle(groups)][:_SENTENCES],
+        idle=[*_idle(groups, members)][:_SENTENCES],
         members=members[:_MEMBERS],
         members_hidden=max(len(members) - _MEMBERS, 0),
     )
@@ -165,12 +166,10 @@ def _leaving(groups: Sequence[ConsumerImpactRow]) -> Iterator[str]:
         yield f"{_named(row)}: if one member leaves: {moved_in_words(moved, row.partitions or 0, row.assignor or '')}."
 
 
-def _idle(groups: Sequence[ConsumerImpactRow]) -> Iterator[str]:
-    """Groups with more members than partitions, unless they are rebalancing."""
+def _idle(groups: Sequence[ConsumerImpactRow], members: Sequence[ConsumerLoadRow]) -> Iterator[str]:
+    """Groups with members that have no partition, unless they are rebalancing."""
+    idle = Counter(member.group_id for member in members if not member.partitions)
     for row in groups:
-        if (
-            row.partitions
-            and row.state in (None, "Stable")
-            and (idle := idle_in_words(row.members or 0, row.partitions))
-        ):
-            yield f"{row.group_id}: {idle}."
+        if idle[row.group_id] and row.partitions and row.state in (None, "Stable"):
+            count = row.members or idle[row.group_id]
+            yield f"{row.group_id}: {idle_in_words(idle[row.group_id], count, row.partitions)}."
