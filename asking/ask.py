@@ -11,6 +11,7 @@ from typing import Any
 
 from asking.answer import OUTSIDE, Answer, answer
 from asking.answer_text import OF_RUN, columns_of, remarks, split_table
+from asking.consumers import joining, leaving
 from asking.first_sentence import sentence
 from asking.grow import grow
 from asking.how_many import how_many
@@ -124,6 +125,13 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
     if options.restart:
         yield from _restart_lines(options, facts, warehouse)
         return
+    if options.consumer_leaves or options.consumers:
+        _check_together(options)
+        found = (
+            leaving(facts, options.consumer_leaves) if options.consumer_leaves else joining(facts, *options.consumers)
+        )
+        yield from _written(options, found.document(), found.as_json)
+        return
     stored = stored_figures(warehouse, facts)
     words, answers, ranking = _answers(options, facts, stored)
     shown = answers[: SHOWN if ranking else len(answers)]
@@ -215,8 +223,12 @@ def _check_together(options: argparse.Namespace) -> None:
         words = "--spare, --batches-of, --batch-load, --restart-minutes and --quorum"
         raise ConfigError(f"{words} are about the batches of --restart: also give it")
     several = bool(options.variant or options.variants or options.alternatives)
-    if retires + counts + several + (options.grow is not None) + options.restart > 1:
-        questions = "--retire, --how-many-like, --grow, --restart and several variants"
+    of_consumers = [*filter(None, (options.consumer_leaves, options.consumers))]
+    if of_consumers and not question_of(options).changes_nothing:
+        words = question_of(options).words()
+        raise ConfigError(f"--consumer-leaves and --consumers do not depend on the plan: leave out {words}")
+    if retires + counts + several + (options.grow is not None) + options.restart + len(of_consumers) > 1:
+        questions = "--retire, --how-many-like, --grow, --restart, --consumer-leaves, --consumers and several variants"
         raise ConfigError(f"{questions} are different questions: ask them one by one")
 
 

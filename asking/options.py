@@ -106,6 +106,10 @@ def _add_ask(commands: Any) -> None:
     answers.add_argument("--restart-minutes", type=_count, metavar="N", help=text)
     text = "--restart: output of kafka-metadata-quorum.sh describe --status, if brokers are controllers too"
     answers.add_argument("--quorum", metavar="FILE", help=text)
+    text = "what moves and stops if this member leaves the consumer group (default: its busiest member)"
+    answers.add_argument("--consumer-leaves", metavar="GROUP[=MEMBER]", help=text)
+    text = "the same if so many members join the consumer group, e.g. orders=+2"
+    answers.add_argument("--consumers", type=_joining, metavar="GROUP=+N", help=text)
     answers.add_argument("--anyway", action="store_true", help="solve also if the bytes cannot fit")
     answers.add_argument("--json", action="store_true", help="print one line of JSON with all figures and moves")
     answers.add_argument("--html", metavar="FILE", help="also write a page to this file")
@@ -145,6 +149,13 @@ def _rack_of(text: str) -> tuple[int, str]:
     if not re.fullmatch(r"\d{1,10}", broker) or int(broker) > LARGEST_ID or not rack:
         raise argparse.ArgumentTypeError(f"{text!r} is not a broker and its rack: write 17=eu-west-1c")
     return int(broker), rack
+
+
+def _joining(text: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(.+)=\+([1-9]\d{0,3})", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a consumer group and its new members: write orders=+2")
+    return match[1], int(match[2])
 
 
 def _names(text: str) -> list[str]:

@@ -109,6 +109,12 @@ CONSUMER_IMPACT = Table(
         ),
         column("round_robin_over_mean", "double", "the same with the round-robin assignor", nullable=True),
         column(
+            "moved_if_busiest_leaves",
+            "int",
+            "partitions that then move; null unless Kafka's assignor of the group gives what members hold today",
+            nullable=True,
+        ),
+        column(
             "rack_set_changes",
             "int",
             "partitions held whose set of racks changes: a classic group may rebalance; null if no racks are known",

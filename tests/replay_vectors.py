@@ -25,6 +25,7 @@ from optimizer.kafka.reassignment_json import (
     parse_reassignment,
     partition_name,
 )
+from optimizer.kafka.sticky_assignors import cooperative_sticky_assignment, sticky_assignment
 from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
 from optimizer.kafka.throttle import config_entries, tool_throttles
 from optimizer.kafka.versions import completion_rule
@@ -214,14 +215,29 @@ def _elect(query: Query) -> Any:
     return states
 
 
+WITHOUT_RACKS = {
+    "roundrobin": round_robin_assignment,
+    "sticky": sticky_assignment,
+    "cooperative-sticky": cooperative_sticky_assignment,
+}
+
+
 def _assignor(query: Query) -> Any:
     topics = query["topics"]
     members = [
-        Member(name, tuple(m["topics"]), m.get("instance"), m.get("rack")) for name, m in query["members"].items()
+        Member(
+            name,
+            tuple(m["topics"]),
+            m.get("instance"),
+            m.get("rack"),
+            tuple(map(_key, m.get("owned", ()))),
+            m.get("generation", -1),
+        )
+        for name, m in query["members"].items()
     ]
     counts = {topic: lists if isinstance(lists, int) else len(lists) for topic, lists in topics.items()}
-    if query["assignor"] == "roundrobin":
-        assigned = round_robin_assignment(counts, members)
+    if query["assignor"] in WITHOUT_RACKS:
+        assigned = WITHOUT_RACKS[query["assignor"]](counts, members)
     else:
         rack_of = {node["id"]: node["rack"] for node in query.get("nodes", [])}
         racks = {
@@ -254,15 +270,9 @@ OPERATIONS: dict[str, Callable[[Query], Any]] = {
 }
 
 
-def _operation(query: Query) -> Callable[[Query], Any] | None:
-    if query.get("assignor") in ("sticky", "cooperative-sticky"):
-        return None
-    return OPERATIONS.get(query["op"])
-
-
 def replay(vector: Query) -> Outcome:
     """Run one vector; of Jackson's syntax errors only the exception class is compared."""
-    operation = _operation(vector["in"])
+    operation = OPERATIONS.get(vector["in"]["op"])
     if operation is None:
         return Outcome(vector["id"], "skipped", None, None)
     wanted = vector["out"]

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.emit.rows import ConsumerImpactRow
+from optimizer.kafka.sticky_assignors import COOPERATIVE
+from optimizer.units import agree, plural
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,20 @@ def consumer_counts(groups: Sequence[ConsumerImpactRow]) -> ConsumerCounts | Non
         without_members=sum(row.is_known and not row.is_read for row in groups),
         unknown=sum(not row.is_known for row in groups),
     )
+
+
+def stopped(moved: int, partitions: int, assignor: str) -> int:
+    """Partitions that nobody reads during a rebalance: all, with the cooperative assignor those that move."""
+    return moved if assignor.lower() == COOPERATIVE else partitions
+
+
+def moved_in_words(moved: int, partitions: int, assignor: str) -> str:
+    """What a rebalance moves and stops."""
+    which = "only these stop" if stopped(moved, partitions, assignor) < partitions else "all stop"
+    return f"{moved:,} of {plural(partitions, 'partition')} {agree(moved, 'moves', 'move')}, {which} meanwhile"
+
+
+def idle_in_words(idle: int, members: int, partitions: int) -> str:
+    """How many members have no partition."""
+    verb, has = agree(idle, "has", "have"), f"the group has {plural(partitions, 'partition')}"
+    return f"{idle:,} of {plural(members, 'member')} {verb} nothing to read; {has}"

@@ -327,6 +327,7 @@ class ConsumerImpactRow(TableRow):
     least_over_mean: float | None
     range_over_mean: float | None
     round_robin_over_mean: float | None
+    moved_if_busiest_leaves: int | None
     rack_set_changes: int | None
     rack_list_changes: int | None
     leader_changes: int | None

@@ -28,12 +28,18 @@ class Member(NamedTuple):
     instance_id : str or None
         ``group.instance.id`` of a static member.
     rack : str or None
+    owned : tuple of (str, int)
+        Partitions that it holds, or held before it lost the group; only the sticky assignors use them.
+    generation : int
+        Generation of the group in which it got them; -1 if it does not know.
     """
 
     member_id: str
     topics: tuple[str, ...]
     instance_id: str | None = None
     rack: str | None = None
+    owned: tuple[Key, ...] = ()
+    generation: int = -1
 
 
 def _ordered(members: Sequence[Member]) -> list[Member]:

@@ -19,6 +19,7 @@ import pandas as pd
 
 from optimizer.domain import Bools, Ints
 from optimizer.kafka.assignors import Assigned, Key, Member, range_assignment, round_robin_assignment
+from optimizer.planning.rebalance import assignor_of, sharing_of
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,11 @@ class _Partitions:
         """Whether another broker leads after the plan."""
         return self.leader_before != self.leader_after
 
+    def rates_of(self, topic: str) -> dict[Key, int]:
+        """Bytes per second of each partition of a topic; empty if it is unknown."""
+        rows = self.rows_of.get(topic, range(0))
+        return dict(zip(self.keys[rows.start : rows.stop], self.rate[rows.start : rows.stop].tolist(), strict=True))
+
     def noticed(self, rows: Ints) -> dict[str, int | None]:
         """What the readers of some partitions notice, in numbers of partitions."""
         of_racks = (self.lists.of_rack_set, self.lists.of_rack_list)
@@ -209,11 +215,8 @@ def consumer_rows(
     for group in sorted(groups, key=lambda row: str(row["group_id"])):
         of_group = members_of.get(group["group_id"], [])
         held = [_rows_held(known, member) for member in of_group]
-        of_members = [
-            _load(known, member, rows) for member, rows in zip(of_group, held, strict=True) if rows is not None
-        ]
-        loads += of_members
-        impacts.append(_impact(known, group, of_group, held, of_members))
+        loads += [_load(known, member, rows) for member, rows in zip(of_group, held, strict=True) if rows is not None]
+        impacts.append(_impact(known, group, of_group, held))
     return {"consumer_load": loads, "consumer_impact": impacts}
 
 
@@ -282,7 +285,6 @@ def _impact(
     group: Mapping[str, Any],
     members: Sequence[Mapping[str, Any]],
     held: Sequence[Ints | None],
-    loads: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The row of one group; what depends on its members' partitions is null if a source does not say them."""
     is_known = bool(group["is_complete"]) and all(rows is not None for rows in held)
@@ -297,28 +299,16 @@ def _impact(
         "is_known": is_known,
         "partitions": len(rows) if is_known else None,
         "in_bytes_per_s": int(known.rate[rows].sum()) if is_known and known.are_rates_known else None,
-        **dict.fromkeys(_RATIOS),
+        **dict.fromkeys((*_RATIOS, "moved_if_busiest_leaves")),
         **(known.noticed(changed) if is_known else dict.fromkeys(_NOTICED)),
         "topics": topics,
         "changed_topics": sorted({known.keys[row][0] for row in changed.tolist()}),
         "waves": [{"wave": wave, **known.noticed(changed[known.wave[changed] == wave])} for wave in waves],
     }
-    # With partitions that nobody holds, or that two members hold, the group is about to change.
-    is_whole = len(each) == len(rows) == sum(len(known.rows_of[topic]) for topic in topics)
-    if is_whole and known.are_rates_known and group["members"] == len(members):
-        result |= _ratios(known, topics, members, loads)
+    shared = sharing_of(group, members, known.rates_of)
+    if shared:
+        loads = {name: shared.load(keys) for name, keys in shared.held.items()}
+        found = evenness(shared.members, loads, shared.rates, shared.counts)
+        result |= asdict(found) if found else {}
+        result["moved_if_busiest_leaves"] = shared.moved_if_busiest_leaves(assignor_of(group))
     return result
-
-
-def _ratios(
-    known: _Partitions,
-    topics: Sequence[str],
-    members: Sequence[Mapping[str, Any]],
-    loads: Sequence[Mapping[str, Any]],
-) -> dict[str, float]:
-    rates = {known.keys[row]: int(known.rate[row]) for topic in topics for row in known.rows_of[topic]}
-    counts = {topic: known.keys[known.rows_of[topic][-1]][1] + 1 for topic in topics}
-    subscribed = [Member(row["member_id"], tuple(topics), row["instance_id"]) for row in members]
-    held = {row["member_id"]: row["in_bytes_per_s"] for row in loads}
-    found = evenness(subscribed, held, rates, counts)
-    return asdict(found) if found else {}

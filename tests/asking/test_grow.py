@@ -80,7 +80,10 @@ def test_unknown_disks_are_refused() -> None:
     ("words", "message"),
     [
         ("--until 2027-01", "--until is the last month of --grow: also give it"),
-        ("--grow 4% --retire 1", "--grow, --restart and several variants are different questions"),
+        (
+            "--grow 4% --retire 1",
+            "--grow, --restart, --consumer-leaves, --consumers and several variants are different questions",
+        ),
     ],
 )
 def test_options_that_do_not_belong_together(tmp_path: Path, words: str, message: str) -> None:

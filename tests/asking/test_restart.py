@@ -122,9 +122,9 @@ def test_brokers_that_leave_or_are_dead_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--restart", "--retire", "1"], "--restart and several variants are different questions: ask them one by one"),
-        (["--restart", "--grow", "4%"], "--restart and several variants are different questions: ask them one by one"),
-        (["--restart", "--variant", "x: --drain 1"], "--restart and several variants are different questions"),
+        (["--restart", "--retire", "1"], "several variants are different questions: ask them one by one"),
+        (["--restart", "--grow", "4%"], "several variants are different questions: ask them one by one"),
+        (["--restart", "--variant", "x: --drain 1"], "several variants are different questions"),
         (["--spare", "1"], "--restart-minutes and --quorum are about the batches of --restart: also give it"),
         (["--quorum", "file"], "--restart-minutes and --quorum are about the batches of --restart: also give it"),
         (

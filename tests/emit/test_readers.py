@@ -119,6 +119,46 @@ def test_a_group_that_could_read_more_evenly(more: dict[str, Any], sentence: str
     assert list(shown.uneven) == ([sentence] if sentence else [])
 
 
+def test_what_moves_if_one_member_leaves() -> None:
+    """Most first; eager assignors stop all partitions. Groups of which nothing is claimed have no sentence."""
+    shown = readers(
+        plan_with(
+            group("few", assignor="cooperative-sticky", moved_if_busiest_leaves=1, partitions=8),
+            group("most", moved_if_busiest_leaves=2, partitions=8),
+            group("modern", assignor="uniform"),
+        )
+    )
+    assert shown is not None
+    assert shown.leaving == [
+        "most (range): if one member leaves: 2 of 8 partitions move, all stop meanwhile.",
+        "few (cooperative-sticky): if one member leaves: 1 of 8 partitions moves, only these stop meanwhile.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("holds", "more", "sentences"),
+    [
+        ([5, 3, 0, 0], {"members": 4}, ["g: 2 of 4 members have nothing to read; the group has 8 partitions."]),
+        ([8, 0], {"state": None}, ["g: 1 of 2 members has nothing to read; the group has 8 partitions."]),
+        ([5, 3], {}, []),
+        ([5, 0], {"state": "PreparingRebalance"}, []),
+        ([0, 0], {"partitions": 0}, []),
+    ],
+)
+def test_members_with_nothing_to_read(holds: list[int], more: dict[str, Any], sentences: list[str]) -> None:
+    """The waste is named with its number, unless the group is rebalancing."""
+    about = {"group_id": "g", "in_bytes_per_s": 1, "brokers": [], "brokers_after": []}
+    loads = rows_of(
+        ConsumerLoadRow, *({**about, "member_id": f"m{at}", "partitions": count} for at, count in enumerate(holds))
+    )
+    plan = plan_with(group("g", **{"partitions": 8, **more}), consumer_members=loads)
+    shown = readers(plan)
+    assert shown is not None
+    assert list(shown.idle) == sentences
+    section = report_of(plan).partition('<section id="consumers">')[2]
+    assert ("Members with nothing to read" in section) == bool(sentences)
+
+
 def test_the_section_of_the_report() -> None:
     """Groups that notice most come first, unknown figures are dashes, and members name their brokers."""
     about = {"group_id": "orders-app", "client_id": "a <b>", "host": "/h", "partitions": 2, "in_bytes_per_s": 2_000_000}

@@ -93,6 +93,14 @@ def test_partitions_that_nobody_holds_are_not_noticed() -> None:
     assert (row["partitions"], row["leader_changes"], row["topics"], row["changed_topics"]) == (1, 0, ["t"], [])
 
 
+@pytest.mark.parametrize(("rate", "assignor", "moved"), [(10, "range", 1), (0, "range", 1), (10, "uniform", None)])
+def test_what_moves_if_the_busiest_member_leaves(rate: int, assignor: str, moved: int | None) -> None:
+    """Also without rates; only with an assignor that is known."""
+    held = [member("a", 0), member("b", 1)]
+    row = impact([partition(number, [1, 2], in_bytes_per_s=rate) for number in range(2)], held, assignor=assignor)
+    assert row["moved_if_busiest_leaves"] == moved
+
+
 @pytest.mark.parametrize(
     ("members", "is_complete"),
     [

@@ -1,16 +1,17 @@
 """Consumers: which groups notice the plan, wave by wave, and how evenly their members read."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optimizer.emit.cluster_plan import ClusterPlan
-from optimizer.emit.consumer_counts import ConsumerCounts
+from optimizer.emit.consumer_counts import ConsumerCounts, idle_in_words, moved_in_words
 from optimizer.emit.rows import ConsumerImpactRow, ConsumerLoadRow
 from optimizer.units import agree, clause, first_of, listed, plural
 
 _GROUPS = 50  # rows of a table that is read; the tables have all
 _MEMBERS = 100  # the busiest
-_UNEVEN = 10  # sentences, the most uneven groups
+_SENTENCES = 10  # of a list, about the groups that matter most
 _NAMES = 5  # groups of a wave in a line
 _WORTH = 0.1  # over the mean: an assignment that is better by less is not worth a change
 _PROVEN = 0.005  # over the mean: two decimal places show no difference to the bound
@@ -41,6 +42,8 @@ class Readers:
     waves : sequence of WaveReaders
     uneven : sequence of str
         Sentences about groups that could share better.
+    leaving, idle : sequence of str
+        Sentences about what moves if one member leaves, most first, and about groups with members that read nothing.
     members, members_hidden : sequence of rows, int
         The busiest members, and how many more there are.
     """
@@ -50,6 +53,8 @@ class Readers:
     hidden: int
     waves: Sequence[WaveReaders]
     uneven: Sequence[str]
+    leaving: Sequence[str]
+    idle: Sequence[str]
     members: Sequence[ConsumerLoadRow]
     members_hidden: int
 
@@ -67,6 +72,8 @@ def readers(plan: ClusterPlan) -> Readers | None:
         hidden=max(len(groups) - _GROUPS, 0),
         waves=[*_waves(plan.consumer_groups)],
         uneven=[*map(_uneven_in_words, _uneven(groups))],
+        leaving=[*_leaving(groups)][:_SENTENCES],
+        idle=[*_idle(groups, members)][:_SENTENCES],
         members=members[:_MEMBERS],
         members_hidden=max(len(members) - _MEMBERS, 0),
     )
@@ -131,7 +138,7 @@ def _uneven(groups: Sequence[ConsumerImpactRow]) -> list[ConsumerImpactRow]:
     """The groups that could share better, the most uneven first."""
     gains = [(_gain(row), row) for row in groups]
     worth = sorted(((gain, row) for gain, row in gains if gain > _WORTH), key=lambda pair: (-pair[0], pair[1].group_id))
-    return [row for _, row in worth[:_UNEVEN]]
+    return [row for _, row in worth[:_SENTENCES]]
 
 
 def _gain(row: ConsumerImpactRow) -> float:
@@ -144,6 +151,25 @@ def _uneven_in_words(row: ConsumerImpactRow) -> str:
     others = {"Range": row.range_over_mean, "RoundRobin": row.round_robin_over_mean}
     used = None if row.keeps_partitions else _ASSIGNORS.get((row.assignor or "").lower())
     would = [f"{name} would give {value:.2f}" for name, value in others.items() if value and name != used]
-    named = f"{row.group_id} ({row.assignor})" if row.assignor else row.group_id
     times = f"the busiest member reads {busiest:.2f} times the mean"
-    return f"{named}: {times}; {possible:.2f} is possible{proven}; {listed(would)}."
+    return f"{_named(row)}: {times}; {possible:.2f} is possible{proven}; {listed(would)}."
+
+
+def _named(row: ConsumerImpactRow) -> str:
+    return f"{row.group_id} ({row.assignor})" if row.assignor else row.group_id
+
+
+def _leaving(groups: Sequence[ConsumerImpactRow]) -> Iterator[str]:
+    """What moves if one member leaves, the groups of which most moves first."""
+    known = [(row.moved_if_busiest_leaves, row) for row in groups if row.moved_if_busiest_leaves is not None]
+    for moved, row in sorted(known, key=lambda pair: (-pair[0], pair[1].group_id)):
+        yield f"{_named(row)}: if one member leaves: {moved_in_words(moved, row.partitions or 0, row.assignor or '')}."
+
+
+def _idle(groups: Sequence[ConsumerImpactRow], members: Sequence[ConsumerLoadRow]) -> Iterator[str]:
+    """Groups with members that have no partition, unless they are rebalancing."""
+    idle = Counter(member.group_id for member in members if not member.partitions)
+    for row in groups:
+        if idle[row.group_id] and row.partitions and row.state in (None, "Stable"):
+            count = row.members or idle[row.group_id]
+            yield f"{row.group_id}: {idle_in_words(idle[row.group_id], count, row.partitions)}."
