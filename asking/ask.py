@@ -130,7 +130,7 @@ def ask(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[str]:
         found = (
             leaving(facts, options.consumer_leaves) if options.consumer_leaves else joining(facts, *options.consumers)
         )
-        yield from _written(options, found.document(), found.as_json)
+        yield from written(options, found.document(), found.as_json)
         return
     stored = stored_figures(warehouse, facts)
     words, answers, ranking = _answers(options, facts, stored)

@@ -172,7 +172,6 @@ def test_a_copy_is_on_the_wire_what_the_plan_counts(spark: SparkSession, kafka: 
     fresh = _planned(spark, kafka)
     wire = _wire_bytes(kafka, "short", 1, [SKIPS, 1, PLAIN], PLAIN, SKIPS)
     rows.append(("short from a fresh leader", PLAIN, fresh("short", 1, PLAIN), wire))
-    print(*rows, sep="\n")
     assert [row for row in rows if abs(row[3] - row[2]) > SHARE * row[2] + DUST_BYTES] == []
     counted = {(topic, target): count for topic, target, count, _ in rows}
     assert counted["short", SKIPS] < counted["short", PLAIN] / 3
