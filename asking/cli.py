@@ -18,8 +18,9 @@ from stored.tables import Warehouse
 def run(options: argparse.Namespace, settings: Settings) -> None:
     """Run the command of a command line."""
     warehouse = Warehouse(settings.storage.warehouse)
-    if options.html:
-        _check_page(options.html)
+    for option in ("html", "to"):
+        if getattr(options, option, None):
+            _check_page(f"--{option}", getattr(options, option))
     if options.command == "ask":
         from asking.ask import ask
 
@@ -38,12 +39,12 @@ def run(options: argparse.Namespace, settings: Settings) -> None:
         print_lines(compare_runs(options, warehouse))
 
 
-def _check_page(name: str) -> None:
+def _check_page(option: str, name: str) -> None:
     path = Path(name).absolute()
     if path.is_dir():
-        raise ConfigError(f"--html {name}: this is a folder; name a file")
+        raise ConfigError(f"{option} {name}: this is a folder; name a file")
     if not path.parent.is_dir():
-        raise ConfigError(f"--html {name}: the folder does not exist; create it first")
+        raise ConfigError(f"{option} {name}: the folder does not exist; create it first")
 
 
 def main(arguments: Sequence[str]) -> int:

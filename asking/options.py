@@ -132,8 +132,12 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def _retention(text: str) -> tuple[str, int]:
     topics, _, time = text.rpartition("=")
     match = re.fullmatch(r"([1-9]\d{0,8})([smhd])", time)
+    try:
+        re.compile(topics)
+    except re.error:
+        topics = ""
     if not topics or not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not topics and a time in s, m, h or d: write orders=6h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not topics (regex) and a time in s, m, h or d: write orders=6h")
     return topics, int(match[1]) * _SECONDS[match[2]]
 
 

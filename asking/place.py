@@ -23,7 +23,7 @@ from asking.wanted_topics import Wanted, wanted_of
 from optimizer.cluster_policy import BROKER_LISTS
 from optimizer.configuration import build, merge
 from optimizer.domain import Cause
-from optimizer.errors import ConfigError
+from optimizer.errors import ConfigError, KafkaError
 from optimizer.kafka.default_assignment import DefaultPlacer, default_placer, place_more, topic_seed
 from optimizer.kafka.versions import ADMIN_UTILS, STRIPED
 from optimizer.planning.arrays import to_brokers
@@ -38,7 +38,7 @@ from stored.tables import Warehouse
 FORMAT = 1  # version of the document
 Lists = Mapping[tuple[str, int], Sequence[int]]  # replicas in order by topic and partition
 _SPREADS = (1.0, 1.5, 2.0, 0.0)  # the most replicas of a topic on a broker, over the mean; 0: as the policy says
-_ALGORITHMS = {STRIPED: "since 4.1", ADMIN_UTILS: "before"}
+_ALGORITHMS = {STRIPED: "KRaft", ADMIN_UTILS: "ZooKeeper"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Placed:
         own = f"the next plan would copy {human_bytes(self.next_bytes)} of {agree(len(self.lists), 'it', 'them')}"
         return f"Place {each} as below: {own}, after Kafka's own placement {after}."
 
-    def document(self) -> Document:
+    def document(self, file: str = "") -> Document:
         """The sentence, the new partitions, what Kafka would do, and the commands."""
         run = f"{self.facts.cluster_id}: new partitions, after the plan of run {self.facts.run_id}"
         sized = [
@@ -89,16 +89,18 @@ class Placed:
         ]
         header = ["topic", "partitions then", "replicas", "bytes each", "in each", "out each"]
         kafka = [
-            f"{name} (Kafka {_ALGORITHMS[name]}): {human_bytes(low)} to {human_bytes(high)} to copy"
+            f"{_ALGORITHMS[name]}: {human_bytes(low)} to {human_bytes(high)} to copy"
             for name, (low, high) in self.kafka_bytes.items()
         ]
         parts = [f"{topic}-{number}: {self._in_racks(ids)}" for (topic, number), ids in sorted(self.lists.items())]
-        to_do = f"./ballast create FILE --sha256 {self.sha256[:8]} --cluster {self.facts.cluster_id}"
+        key = f"--sha256 {self.sha256[:8]} --cluster {self.facts.cluster_id}"
+        to_do = f"./ballast create {file or 'FILE'} {key}"
+        to_do = to_do if file else f"With --to FILE: {to_do}"
         sections = [
             Section("Expected", [Grid(header, sized)]),
             Section("Replicas, the preferred leader first", parts),
             Section(f"Kafka's own placement, {plural(self.seeds, 'seed')}", kafka),
-            Section("To create them", [f"With --to FILE, then {to_do}; or with Kafka's tool:"]),
+            Section("To create them", [f"{to_do}", "Or with Kafka's tool:"]),
             Section("With Kafka's tool", [Grid(["command"], [[command] for command in self.commands()])]),
         ]
         return Document(self.words(), [f"{run}{captured(self.facts)}"], sections)
@@ -106,11 +108,12 @@ class Placed:
     def commands(self) -> Iterator[str]:
         """A command of ``kafka-topics.sh`` for each topic.
 
-        For an old topic the tool wants the lists of all partitions, and drops those that are there.
+        For an old topic the tool wants lists of all partitions, and drops those of the partitions that are there.
         """
         for new in self.wanted:
             own = [self.lists[new.topic, number] for number in range(new.first, new.first + new.count)]
-            lists = ",".join(":".join(map(str, ids)) for ids in (*new.existing, *own))
+            # The tool drops the lists of old partitions, but wants as many, and all of one length.
+            lists = ",".join(":".join(map(str, ids)) for ids in (*([own[0]] * new.first), *own))
             what = f"--alter --topic {new.topic} --partitions {new.first + new.count}" if new.first else ""
             tool = 'kafka-topics.sh --bootstrap-server "$BOOTSTRAP"'
             yield f"{tool} {what or f'--create --topic {new.topic}'} --replica-assignment {lists}"
@@ -167,7 +170,7 @@ def place_lines(options: argparse.Namespace, warehouse: Warehouse) -> Iterator[s
     found = place(facts, plan, wanted_of(options, facts), options.seeds, next(iter(ids), None))
     if options.to:
         Path(options.to).write_text(found.content(), encoding="utf-8")
-    yield from written(options, found.document(), found.as_json)
+    yield from written(options, found.document(options.to or ""), found.as_json)
 
 
 def place(
@@ -194,8 +197,11 @@ def place(
     ends: dict[str, tuple[int, int]] = {}
     for algorithm in _ALGORITHMS:
         placer = default_placer(algorithm, brokers)
-        say_plan(f"{plural(seeds, 'placement')} by Kafka's algorithm {algorithm}")
-        drawn = {_key(each): each for each in (_by_kafka(placer, facts, wanted, seed) for seed in range(seeds))}
+        say_plan(f"{plural(seeds, 'placement')} by Kafka ({_ALGORITHMS[algorithm]})")
+        try:
+            drawn = {_key(each): each for each in (_by_kafka(placer, facts, wanted, seed) for seed in range(seeds))}
+        except KafkaError:  # such as racks on only some brokers, which the older algorithm refuses
+            continue
         found = [base.next_bytes(each) for each in drawn.values()]
         ends[algorithm] = min(found), max(found)
     racks = {int(b): rack for b, rack in zip(facts.brokers["broker_id"], facts.brokers["rack"], strict=True)}
@@ -269,7 +275,7 @@ class _Base:
             broker_id=ids, state="alive", holds=True, closed_cause=None, closed_reason=None
         )
         spreads = {name: spread for name in ("topic_spread", "topic_leader_spread") if spread}
-        settings = self._settings(ids, start_at=0.0, **spreads)
+        settings = self._settings(ids, **spreads)
         found = self._solve(lists, pd.concat([brokers, nowhere], ignore_index=True), settings)
         return None if any({*replicas} & {*ids} for replicas in found.values()) else found
 
@@ -279,13 +285,16 @@ class _Base:
         size = {new.topic: new.size_bytes for new in self.wanted}
         return sum(size[key[0]] * len({*replicas} - {*lists[key]}) for key, replicas in found.items())
 
-    def _settings(self, drained: Sequence[int], **policy: Any) -> Settings:
-        """The run's settings: what it drains is excluded, because its plan has emptied that; without limits."""
+    def _settings(self, nowhere: Sequence[int], **policy: Any) -> Settings:
+        """The run's settings without limits; with brokers that do not exist only these are emptied, of all topics."""
         content, [requests] = self.facts.content, self.facts.settings.cluster_policies().values()
         unlimited = {"max_moved_gb": 0.0, "max_moves": 0, "only": ""}
-        of_all = {**{name: [] for name in BROKER_LISTS}, **unlimited, "topics": [], "exclude_topics": [], **policy}
-        excluded = sorted({*requests.exclude_brokers, *requests.drain_brokers})
-        lists = {"drain_brokers": [*drained], "exclude_brokers": excluded, "demote_brokers": [*requests.demote_brokers]}
+        of_all = {**{name: [] for name in BROKER_LISTS}, **unlimited, **policy}
+        lists = {name: [*requests.brokers(name)] for name in BROKER_LISTS}
+        if nowhere:
+            excluded = sorted({*requests.exclude_brokers, *requests.drain_brokers})
+            lists |= {"drain_brokers": [*nowhere], "exclude_brokers": excluded}
+            of_all |= {"start_at": 0.0, "topics": [], "exclude_topics": []}
         merged = merge(content, {"policy": of_all})
         [table] = merged["clusters"]
         return build({**merged, "clusters": [{**table, **unlimited, **lists}]})

@@ -14,11 +14,11 @@ from asking.run_facts import RunFacts, led
 from optimizer.cluster_policy import BROKER_LISTS, DRAIN, ClusterPolicy
 from optimizer.configuration import build, merge
 from optimizer.domain import Cause
-from optimizer.errors import ConfigError
+from optimizer.errors import ConfigError, KafkaError
 from optimizer.given_knobs import knob_of_set
 from optimizer.kafka.broker import Broker
 from optimizer.kafka.default_assignment import default_placer, place_more, topic_seed
-from optimizer.kafka.versions import default_algorithm
+from optimizer.kafka.versions import controller_algorithm
 from optimizer.planning.policy.all_rules import instance_of
 from optimizer.planning.policy.refusals import known_of
 from optimizer.setting_checks import check_pattern
@@ -307,11 +307,18 @@ def _with_more(facts: RunFacts, topic: str, count: int) -> pd.DataFrame:
         raise ConfigError(f"--partitions {topic}={count}: no such topic{did_you_mean(topic, set(rows['topic']))}")
     if count <= len(own):
         raise ConfigError(f"--partitions {topic}={count}: it has {len(own)} partitions; Kafka can only add some")
+    first = int(own["partition"].max()) + 1
+    if first != len(own):
+        raise ConfigError(f"--partitions {topic}={count}: the run does not know all of its partitions")
     existing = [[int(b) for b in ids] for ids in own["replicas"]]
     settings, cluster_id = facts.settings, facts.cluster_id
-    placer = default_placer(default_algorithm(settings.kafka_versions()[cluster_id]), open_brokers(facts.brokers))
+    algorithm = controller_algorithm(settings.kafka_versions()[cluster_id])
+    placer = default_placer(algorithm, open_brokers(facts.brokers))
     seed = topic_seed(settings.baseline.seed, cluster_id, topic)
-    lists = place_more(placer, topic, existing, count - len(own), len(existing[0]), seed)
+    try:
+        lists = place_more(placer, topic, existing, count - len(own), len(existing[0]), seed)
+    except KafkaError as error:
+        raise ConfigError(f"--partitions {topic}={count}: Kafka refuses it: {error}") from error
     added = own.iloc[[0] * len(lists)].assign(partition=range(len(own), count))
     result = pd.concat([rows, led(added.reset_index(drop=True), lists)], ignore_index=True)
     for name in (*_LOADS, *_IN_WINDOWS):

@@ -88,9 +88,10 @@ def _kept(topic: str, rows: pd.DataFrame, seconds: int) -> Kept:
     before_ms = int(text) if text else None
     size, rate = rows["size_bytes"].astype("float64"), rows["in_bytes_per_s"].astype("float64")
     now_ms = _DEFAULT_MS if before_ms is None else before_ms
+    is_longer = now_ms not in (_FOREVER, 0) and 1000 * seconds >= now_ms
     share = 1.0 if now_ms == _FOREVER else min(1.0, 1000 * seconds / max(now_ms, 1))
-    by_rate = bool((rate > 0).any())
-    sizes = (rate * seconds).where(rate > 0, size if by_rate else size * share)
+    by_rate = bool((rate > 0).any()) and not is_longer
+    sizes = (rate * seconds).where((rate > 0) & by_rate, size * share)
     return Kept(topic, seconds, before_ms, sizes.clip(upper=size).round().astype("int64"), by_rate)
 
 

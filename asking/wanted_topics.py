@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,8 @@ from optimizer.units import plural
 COLUMNS = ("topic", "partitions", "add", "factor", "like", "size_bytes", "in_bytes_per_s", "out_bytes_per_s")
 _NUMBERS = tuple(name for name in COLUMNS if name not in ("topic", "like"))
 _LOADS = COLUMNS[-3:]
+_LARGEST = 10**18  # bytes, and any other number
+_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")  # ``org.apache.kafka.common.internals.Topic``
 _MOST_PARTITIONS = 10_000  # of one topic: more than that in one request is refused by Kafka
 
 
@@ -58,13 +61,15 @@ def wanted_of(options: argparse.Namespace, facts: RunFacts) -> list[Wanted]:
         With all problems of all topics.
     """
     given = {name: getattr(options, name) for name in COLUMNS if getattr(options, name) is not None}
-    if bool(options.file) == ("topic" in given):
-        raise ConfigError("give the new partitions by --topic, or for several topics by --file FILE")
+    if bool(options.file) == bool(given):
+        raise ConfigError("give the new partitions by --topic and its options, or for several topics by --file FILE")
     rows = [*_of_file(options.file)] if options.file else [("", given)]
     problems, wanted = Problems(), list[Wanted]()
     for where, row in rows:
         problems.collect(partial(_add, wanted, where, row, facts))
     problems.raise_any()
+    if not wanted:
+        raise ConfigError(f"--file {options.file} has no topic")
     topics = [new.topic for new in wanted]
     if repeated := sorted({topic for topic in topics if topics.count(topic) > 1}):
         raise ConfigError(f"{options.file}: topic {repeated[0]} is there twice: write it on one line")
@@ -78,7 +83,7 @@ def _add(wanted: list[Wanted], where: str, row: Mapping[str, Any], facts: RunFac
 def _of_file(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a CSV with some of ``COLUMNS``; empty fields are not given."""
     try:
-        with Path(name).open(encoding="utf-8", newline="") as file:
+        with Path(name).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             unknown = [column for column in reader.fieldnames or () if column not in COLUMNS]
             if unknown or "topic" not in (reader.fieldnames or ()):
@@ -95,6 +100,10 @@ def _checked(where: str, row: Mapping[str, Any], facts: RunFacts) -> Wanted:
     topic, counts = row.get("topic", ""), facts.partitions
     own = counts[counts["topic"] == topic].sort_values("partition")
     is_new = own.empty
+    if topic and is_new and not _NAME.fullmatch(topic):
+        raise ConfigError(
+            f"{where}topic {topic!r}: Kafka takes 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"
+        )
     if not topic or ("partitions" in row) == ("add" in row):
         raise ConfigError(f"{where}{topic or 'a topic'}: give --partitions for a new topic, or --add for an old one")
     if is_new != ("partitions" in row):
@@ -102,8 +111,13 @@ def _checked(where: str, row: Mapping[str, Any], facts: RunFacts) -> Wanted:
         text = "does not exist; --add needs an old topic" if is_new else "exists; give --add for more partitions"
         raise ConfigError(f"{where}topic {topic} {text}{known}")
     first = 0 if is_new else int(own["partition"].max()) + 1
+    if first != len(own):
+        raise ConfigError(f"{where}topic {topic}: the run does not know all of its partitions")
     count = numbers["partitions"] if is_new else numbers["add"]
     factor = numbers.get("factor", 0 if is_new else len(own["replicas"].iloc[0]))
+    if not is_new and factor != len(own["replicas"].iloc[0]):
+        has = plural(len(own["replicas"].iloc[0]), "replica")
+        raise ConfigError(f"{where}topic {topic}: its partitions have {has}, and Kafka adds none with {factor}")
     _check_sizes(where, topic, count, factor, facts)
     like = row.get("like", "" if is_new else topic)
     loads = {**_loads_like(where, like, counts), **{name: numbers[name] for name in _LOADS if name in numbers}}
@@ -118,8 +132,9 @@ def _number(where: str, name: str, value: Any) -> int:
         number = int(value)
     except ValueError:
         number = -1
-    if number < (0 if name in _LOADS else 1):
-        raise ConfigError(f"{where}{name} {value!r} is not a whole number")
+    least = 0 if name in _LOADS else 1
+    if not least <= number <= _LARGEST:
+        raise ConfigError(f"{where}{name} {value!r}: give a whole number from {least} to {_LARGEST:,}")
     return number
 
 

@@ -45,7 +45,7 @@ def typable(text: str) -> str:
         options = _given if has_cluster else [pair for pair in _given if pair[0] in ("--config", "--warehouse")]
         return " ".join([match[0], *(word for pair in options for word in pair if word)])
 
-    return re.sub(r"\./ballast (wave \w+|uncordon \d+|[a-z]+)(?= --)", with_options, text)
+    return re.sub(r"\./ballast (wave \w+|uncordon \d+|create \S+|[a-z]+)(?= --)", with_options, text)
 
 
 def print_line(line: str) -> None:

@@ -16,7 +16,7 @@ from execution.planned import Plan, in_words
 from execution.preflight import broker_names, partition_names
 from execution.throttles import Entry
 from execution.throttling import Left, remove_throttles, set_throttles
-from optimizer.kafka.cordon import ALL_DIRS, CORDON, LEAST_METADATA_LEVEL, delete_command
+from optimizer.kafka.cordon import ALL_DIRS, CORDON, LEAST_METADATA_LEVEL
 from optimizer.units import agree, plural
 from stored.cordons import CORDONED, CORDONING, UNCORDONED, Cordon
 
@@ -62,11 +62,11 @@ class Cordons:
         return [b for b in self.plan.drain_brokers if b in now.alive and self._is_due(last.get(b), now.cordoned.get(b))]
 
     def _is_due(self, last: Cordon | None, value: str | None) -> bool:
-        if last is None or not (last.is_in_force or last.run_id == self.plan.run_id):
-            return value != ALL_DIRS
-        if last.run_id != self.plan.run_id:  # of an earlier plan: this one takes it over, with the value before
-            return True
-        return not (last.is_set and last.is_in_force) and not last.is_ended_by_hand
+        if last is None or not last.is_in_force:  # if it has the value, somebody else has set it
+            is_ended = last is not None and last.run_id == self.plan.run_id and last.is_ended_by_hand
+            return value != ALL_DIRS and not is_ended
+        # Of an earlier plan: this one takes it over, with the value before.
+        return last.run_id != self.plan.run_id or not last.is_set
 
     def problems(self, now: Observed) -> list[str]:
         """Why the cluster should keep these brokers open, one line each; empty if it is safe, or accepted."""
@@ -122,9 +122,13 @@ class Cordons:
         refused = set_throttles(self.admin, entries, replace(now, throttles=_present(values)))
         for line in refused:
             self.say_once(f"not cordoned: {line}")
-        done = [broker for broker, value in self._values(values).items() if value == ALL_DIRS]
-        if missing := sorted({*values} - {*done}):
+        seen = self._values(values)  # a broker that does not answer now may have it
+        done = [broker for broker, value in seen.items() if value == ALL_DIRS]
+        if missing := [broker for broker in seen if broker not in done]:
             self.journal.note(self.plan, UNCORDONED, {"brokers": missing, "refused": refused}, wave)
+        if silent := [broker for broker in values if broker not in seen]:
+            answer = agree(len(silent), "does not answer any more", "do not answer any more")
+            self.say_once(f"{broker_names(silent)} {answer}, so nobody knows whether new topics come there")
         if done:
             is_known = self._wait_for_controller(now, done)
             self.journal.note(self.plan, CORDONED, {"brokers": done, "is_confirmed": is_known}, wave)
@@ -142,7 +146,7 @@ class Cordons:
                 names, them = partition_names(stay), agree(len(stay), "it", "them")
                 yield f"broker {broker} keeps {names}: no wave of this plan moves {them}; plan again after it"
 
-    def emptied(self, now: Observed, controllers: Callable[[], str]) -> Iterator[str]:
+    def emptied(self, now: Observed, delete_command: Callable[[int], str]) -> Iterator[str]:
         """After the last wave: a line for each broker of the plan, whether it is empty as the cluster is now."""
         for broker in self.plan.drain_brokers:
             if held := [partition for partition, ids in now.replicas.items() if broker in ids]:
@@ -150,7 +154,8 @@ class Cordons:
             elif broker in self.own:
                 yield (
                     f"broker {broker} is empty and cordoned. When you have removed it, delete its config, or a new "
-                    f"broker {broker} receives nothing: {delete_command(broker, controllers())}"
+                    f"broker {broker} receives nothing: {delete_command(broker)}; then "
+                    f"{uncordon_command(self.plan.cluster_id, broker)} --accept-owed"
                 )
 
     def remove(
@@ -202,7 +207,8 @@ class Cordons:
 
     def _wait_for_controller(self, now: Observed, brokers: Collection[int]) -> bool:
         """Whether the controller refuses a topic that would need one of these brokers; nothing is created."""
-        left = {broker for broker in now.alive if now.cordoned.get(broker) != ALL_DIRS} - {*brokers}
+        # Kafka counts fenced brokers, too.
+        left = {b for b in now.alive | now.fenced if now.cordoned.get(b) != ALL_DIRS} - {*brokers}
         for _ in range(_TRIES):
             if self.admin.lacks_brokers(len(left) + 1):
                 return True
@@ -210,11 +216,16 @@ class Cordons:
         return False
 
 
+def uncordon_command(cluster_id: str, broker: int) -> str:
+    """The command that ends a cordon."""
+    return f"./ballast uncordon {broker} --cluster {cluster_id}"
+
+
 def describe_cordons(cluster_id: str, cordons: Mapping[int, Cordon]) -> list[str]:
     """A line for each cordon in force, with the command that ends it."""
     return [
         f"broker {broker} is cordoned by run {cordon.run_id} since {in_words(cordon.since)}: "
-        f"./ballast uncordon {broker} --cluster {cluster_id} ends it"
+        f"{uncordon_command(cluster_id, broker)} ends it"
         for broker, cordon in sorted(cordons.items())
         if cordon.is_in_force
     ]
@@ -226,9 +237,8 @@ def brokers_of_lines(lines: Iterable[str]) -> set[int]:
 
 
 def _before(last: Cordon | None, value: str | None) -> str | None:
-    """The value to restore: what the journal has, if the broker still has that or a run's own value."""
-    is_own = last is not None and last.is_in_force and value in (ALL_DIRS, last.before)
-    return last.before if last and is_own else value
+    """The value to restore: what the journal has, if the broker has a run's own value."""
+    return last.before if last and last.is_in_force and value == ALL_DIRS else value
 
 
 def _key(broker: int) -> Throttle:

@@ -51,7 +51,9 @@ def create(options: argparse.Namespace, client: Mapping[str, object], say: Calla
                 for topic in missing
             }
             if refused := [f"{name}: {reason}" for name, reason in reasons.items() if reason]:
-                raise BallastError(f"Kafka refuses{'' if validate_only else ', others are created'}:{bullets(refused)}")
+                raise BallastError(
+                    f"Kafka refuses{'' if validate_only else ', and has created the others'}:{bullets(refused)}"
+                )
     for topic in content["topics"]:
         done = "is created" if topic in missing else "is there already"
         say(f"{plural(len(topic['replicas']), 'partition')} of {topic['topic']}: {done}")

@@ -98,6 +98,8 @@ class Observed:
         What the directories of some brokers have; None if they were not read.
     cordoned : mapping of broker to str
         Its directories that get no new replica, ``*`` for all of them; known if all throttles were read.
+    fenced : frozenset of int
+        Brokers that are registered and do not live.
     racks : mapping of broker to rack
         Of living brokers.
     """
@@ -115,6 +117,7 @@ class Observed:
     stored: Stored | None = None
     kafka_cluster_id: str | None = None
     cordoned: Mapping[int, str] = field(default_factory=dict)
+    fenced: frozenset[int] = frozenset()
     racks: Mapping[int, str | None] = field(default_factory=dict)
 
     def exists(self, kind: str, name: str) -> bool:
@@ -206,6 +209,7 @@ def observed(records: Iterable[Record], *, silent: frozenset[int]) -> Observed:
     return Observed(
         kafka_cluster_id=ids[0] if ids else None,
         alive=frozenset(row["broker_id"] for row in alive),
+        fenced=frozenset(row["broker_id"] for row in rows_by_kind.get("broker", []) if row["fenced"]),
         racks={row["broker_id"]: row.get("rack") for row in alive},
         cordoned={
             int(row["entity_name"]): row["value"]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from execution.admin import Rights
 from execution.health import by_worst_kind, signs
@@ -42,6 +43,7 @@ def problems(
     strict: bool,
     configs: str = "kafka-configs.sh",
     own: Collection[int] = (),
+    uncordon: Mapping[int, str] = MappingProxyType({}),
 ) -> list[str]:
     """Every problem that stops a wave, one line each; empty if the wave may start or continue.
 
@@ -55,6 +57,8 @@ def problems(
         Kafka's tool for configs with the connection, for the commands in messages.
     own : collection of int
         Brokers whose cordon ends before the wave copies.
+    uncordon : mapping of broker to str
+        The commands that end cordons of plans.
     """
     return [
         *_earlier(earlier, now),
@@ -62,7 +66,7 @@ def problems(
         *map(Passing, _brokers(wave, now)),
         *_reassignments(wave, now),
         *_throttles(wave, now, configs),
-        *_cordoned(wave, now, configs, own),
+        *_cordoned(wave, now, configs, own, uncordon),
     ]
 
 
@@ -311,15 +315,19 @@ def _reassignments(wave: Wave, now: Observed) -> Iterator[str]:
         yield f"{are} being reassigned: {partition_names(foreign)}; {remedy}"
 
 
-def _cordoned(wave: Wave, now: Observed, configs: str, own: Collection[int]) -> Iterator[str]:
+def _cordoned(
+    wave: Wave, now: Observed, configs: str, own: Collection[int], uncordon: Mapping[int, str]
+) -> Iterator[str]:
     """Brokers that somebody has closed for new replicas; Kafka would accept the copies."""
     targets = {b for partition in wave.by_state(now)[MoveState.NOT_STARTED] for b in wave.added(partition)}
     closed = sorted(b for b in targets - {*own} if now.cordoned.get(b) == ALL_DIRS)
     if closed:
         are = agree(len(closed), "is", "are")
+        delete = f"{configs} --alter --entity-type brokers --entity-name {closed[0]} --delete-config {CORDON}"
+        command = uncordon.get(closed[0], delete)
         yield (
             f"{broker_names(closed)} {are} cordoned, so nothing is copied there; plan again, or open the first with "
-            f"{configs} --alter --entity-type brokers --entity-name {closed[0]} --delete-config {CORDON}"
+            f"{command}"
         )
 
 

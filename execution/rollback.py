@@ -59,7 +59,6 @@ def roll_back(
     undone.sort(key=lambda wave: not step.ledger.hold_of(step.plan, wave.id))  # the one that holds goes on first
     step.journal.note(step.plan, events.ROLLBACK, {"waves": numbers, "by": by})
     _end_what_runs(step, waves, accept_owed=accept_owed)
-    step.uncordon([*step.cordons.own], accept_owed=accept_owed)
     patience = limits.patience()
     misplaced: list[str] = []
     before = len(step.ledger.rows)
@@ -76,6 +75,7 @@ def roll_back(
         if len(step.ledger.rows) == before:  # nothing has begun: the plan is not being taken back
             step.journal.note(step.plan, events.TAKEN_BACK, {"waves": []})
         raise
+    step.on(undone[-1]).uncordon([*step.cordons.own], accept_owed=accept_owed)  # if no wave had to copy anything
     _elect(replace(step, wave=undone[-1], earlier=waves), waves, undone, misplaced)
 
 

@@ -204,6 +204,7 @@ def _execution(
             command=options.command,
             cordons_drained=settings.execution.cordon == AUTO,
             cordons_anyway=getattr(options, "cordon_anyway", False),  # rollback has no such option
+            accepts_owed=getattr(options, "accept_owed", False),  # run has no such option
             shared=Shared(journal),
         )
         check_cluster(step, accepts_new=options.new_cluster_id)

@@ -12,7 +12,7 @@ from execution import journal as events
 from execution import preflight
 from execution.actions import READS, REMOVED
 from execution.admin import Admin
-from execution.cordons import Cordons, brokers_of_lines
+from execution.cordons import Cordons, brokers_of_lines, uncordon_command
 from execution.directories import Misplaced, announce, misplaced, report_misplaced
 from execution.health import Baseline, Sign, baseline_of, full_directories
 from execution.held import changes_of, entries_to_end, measured, stored_baseline, with_own_rates
@@ -35,6 +35,7 @@ from optimizer.units import agree, first_of, plural
 from stored.tables import Warehouse
 from stored.verdicts import Refused
 
+_AGAIN_SECONDS = 60.0  # between two tries to cordon a broker that is back
 READ_AGAIN_SECONDS = 1.0  # seconds between the reads of an unexpected state
 
 
@@ -58,12 +59,13 @@ class Owed(BallastError):
 
 @dataclass
 class Shared:
-    """What all waves share: the journal, what was read often enough or said, brokers that were alive at a cordon."""
+    """What all waves share: the journal, what was read often enough or said, brokers that answered at a cordon."""
 
     journal: Journal | None = None
     known_unexpected: dict[WaveId, set[TopicPartition]] = field(default_factory=lambda: defaultdict(set))
     said: set[str] = field(default_factory=set)
-    may_be_cordoned: set[int] = field(default_factory=set)
+    met: set[int] = field(default_factory=set)
+    next_cordon_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Execution:
         Whether the brokers that the plan empties are cordoned.
     cordons_anyway : bool
         Whether they are although new topics then break racks or cannot be created.
+    accepts_owed : bool
+        Whether a rollback begins although brokers that do not answer keep their cordon.
     check_in_charge : callable
         Called before each change, inside the lock; raises if another process has taken over.
     """
@@ -125,6 +129,7 @@ class Execution:
     disk_headroom: float = 0.0
     cordons_drained: bool = False
     cordons_anyway: bool = False
+    accepts_owed: bool = False
     check_in_charge: Callable[[], None] = lambda: None
     shared: "Shared" = field(default_factory=lambda: Shared())
 
@@ -176,6 +181,8 @@ class Execution:
                 changes = changes_of(self.wave, self.wave.entries(now), self.baseline(now))
                 result = {"kafka_cluster_id": now.kafka_cluster_id, "accepted": risks}
                 self.record(events.HELD, changes=changes, result=result)
+            if self.wave.is_rollback and (own := [*self.cordons.own]):
+                self._uncordon(own, accept_owed=self.accepts_owed)
             self._cordon(now)
             self._set_throttles(now)
             # A killed step may have set rates that it did not record.
@@ -192,18 +199,28 @@ class Execution:
 
     def _cordon(self, now: Observed) -> None:
         """Cordon the brokers that the plan empties, and say what the plan leaves there as the cluster is then."""
-        self.shared.may_be_cordoned |= now.alive
         is_due = self.cordons.due(now)
         planned = replica_lists(plan_documents(self.warehouse, self.plan, "reassignment")) if is_due else {}
-        if brokers := self.cordons.set(self.wave.id, now):
-            for line in self.cordons.in_no_wave(brokers, planned, self.observe()):
+        self.shared.met |= now.alive - now.silent
+        brokers = self.cordons.set(self.wave.id, now)
+        if is_due:
+            now = self.observe() if brokers else now
+            for line in self.cordons.in_no_wave(is_due, planned, now):
                 self.say(line)
 
-    def cordon_returned(self, now: Observed) -> None:
-        """Cordon brokers that the plan empties and that are back since the wave began."""
-        if self.cordons_drained and {*self.plan.drain_brokers} & now.alive - self.shared.may_be_cordoned:
-            with self.changing():
-                self._cordon(self.observe())
+    def cordon_returned(self, now: Observed, at_seconds: float) -> None:
+        """Cordon brokers that the plan empties and that are back since the wave began; one try a minute."""
+        is_early = at_seconds < self.shared.next_cordon_seconds
+        if not self.cordons_drained or is_early or not {*self.plan.drain_brokers} & now.alive - self.shared.met:
+            return
+        self.shared.next_cordon_seconds = at_seconds + _AGAIN_SECONDS
+        with self.changing():
+            now = self.observe()
+            if problems := self.cordons.problems(now):
+                for line in problems:
+                    self._say_once(f"not cordoned: {line}")
+            else:
+                self._cordon(now)
 
     def uncordon(self, brokers: Collection[int], *, accept_owed: bool = False, by: str | None = None) -> None:
         """End the plan's cordon of some brokers.
@@ -220,22 +237,36 @@ class Execution:
         BallastError
             When Kafka refused.
         """
-        if not brokers:
-            return
-        with self.locked():
-            left = self.cordons.remove(brokers, self.observe, accept_owed=accept_owed, by=by)
+        if brokers:
+            with self.locked():
+                self._uncordon(brokers, accept_owed=accept_owed, by=by)
+
+    def _uncordon(self, brokers: Collection[int], *, accept_owed: bool, by: str | None = None) -> None:
+        left = self.cordons.remove(brokers, self.observe, accept_owed=accept_owed, by=by)
         for line in left.foreign:
             self.say(f"left: {line}")
         if left.refused:
             raise BallastError(f"some cordons are not removed, run the command again:{bullets(left.refused)}")
-        if left.owed and not accept_owed:
-            controllers = self.admin.controllers()
-            owed = sorted(brokers_of_lines(left.owed))
+        owed = sorted(brokers_of_lines(left.owed))
+        if owed:
             keep = agree(len(owed), "does not answer and keeps its cordon", "do not answer and keep their cordons")
-            commands = bullets(delete_command(broker, controllers) for broker in owed)
-            back = "run the command again later. Of a broker that never comes back delete the config at the controllers"
-            raise Owed(f"{preflight.broker_names(owed)} {keep}: {back}, then give --accept-owed:{commands}")
-        self.say(f"{preflight.broker_names(brokers)} may get replicas again")
+            commands = bullets(map(self._delete_cordon, owed))
+            ended = by is not None or not self.wave.is_rollback
+            again = uncordon_command(self.plan.cluster_id, owed[0]) if ended else self._going_on()
+            remedy = f"when it is back: {again}. If it never comes back: {again} --accept-owed, and at the controllers:"
+            if not accept_owed:
+                raise Owed(f"{preflight.broker_names(owed)} {keep}; {remedy}{commands}")
+            self.say(f"owed: {preflight.broker_names(owed)} {keep}; at the controllers:{commands}")
+        if restored := sorted({*brokers} - brokers_of_lines([*left.foreign, *left.owed])):
+            self.say(f"{preflight.broker_names(restored)} may get replicas again")
+
+    def _going_on(self) -> str:
+        return self.ledger.going_on(self.plan.cluster_id, self.plan.run_id)
+
+    def _delete_cordon(self, broker: int) -> str:
+        config = self.tools.client_config
+        options = f" --command-config {shlex.quote(config)}" if config else ""
+        return delete_command(broker, self.admin.controllers(), options)
 
     def execute(self, *, is_watched: bool = False) -> None:
         """Start the copies, once, and only under throttles.
@@ -358,7 +389,7 @@ class Execution:
             self.say(f"{plural(led, 'partition')} that the plan does not change {are} not led by the first replica")
         problems = [f"not led by the first replica: {line}" for line in lines]
         problems += [*(line for wave in waves for line in preflight.skips(wave, now)), *misplaced]
-        for line in self.cordons.emptied(self.observe(), self.admin.controllers) if self.plan.drain_brokers else ():
+        for line in self.cordons.emptied(self.observe(), self._delete_cordon) if self.plan.drain_brokers else ():
             self.say(line)
         if problems:
             raise Incomplete(f"the waves are done, except for:{bullets(problems)}")
@@ -594,7 +625,16 @@ class Execution:
         configs = f"kafka-configs.sh --bootstrap-server {self.client['bootstrap_servers']}"
         configs += f" --command-config {shlex.quote(config)}" if config else ""
         own = self.cordons.own if self.wave.is_rollback else {}  # ended before its first copy
-        lines = preflight.problems(self.wave, now, earlier=earlier, strict=self.is_strict, configs=configs, own=own)
+        in_force = [broker for broker, cordon in self.ledger.cordons.items() if cordon.is_in_force]
+        lines = preflight.problems(
+            self.wave,
+            now,
+            earlier=earlier,
+            strict=self.is_strict,
+            configs=configs,
+            own=own,
+            uncordon={broker: uncordon_command(self.plan.cluster_id, broker) for broker in in_force},
+        )
         return [*lines, *self.cordons.problems(now)]
 
     def observe_settled(self, *, only_own: bool = False) -> Observed:

@@ -115,9 +115,14 @@ def to_remove(entries: Entries, now: Mapping[Throttle, str]) -> Removal:
         setting = (_list_without if is_list(key) else _rate_without)(one, value)
         if setting:
             changes[key] = setting
-        elif (value or None) != (one.before or None) and (value in (None, ALL) or not is_list(key)):
+        elif _differs(key, value, one.before) and (value in (None, ALL) or not is_list(key)):
             left.append(_describe_left(key, one, value))
     return Removal(changes, tuple(left))
+
+
+def _differs(key: Throttle, value: str | None, before: str | None) -> bool:
+    """Whether a value is not that from before; an empty list is none."""
+    return (value or None) != (before or None) if is_list(key) else value != before
 
 
 def after_removal(entries: Entries, now: Mapping[Throttle, str]) -> dict[Throttle, str]:

@@ -133,7 +133,7 @@ class Watch:
         """Observe the wave, and at last what operators want of it."""
         step = self.step
         now = step.observe_settled(only_own=True)
-        step.cordon_returned(now)
+        step.cordon_returned(now, at_seconds)
         stored = step.ends(now)
         full = self._full_directories(now, at_seconds)
         hold = step.check_still_held()

@@ -5,9 +5,15 @@ ALL_DIRS = "*"
 LEAST_METADATA_LEVEL = 30  # of metadata.version: 4.3-IV0 (``MetadataVersion``); below it the config is refused
 
 
-def delete_command(broker: int, controllers: str) -> str:
-    """The command that deletes the config at the controllers, also of a broker that is gone."""
+def delete_command(broker: int, controllers: str, options: str) -> str:
+    """The command that deletes the config at the controllers, also of a broker that is gone.
+
+    Parameters
+    ----------
+    options : str
+        More options of the tool, with a space before.
+    """
     return (
-        f"kafka-configs.sh --bootstrap-controller {controllers} --alter --entity-type brokers --entity-name {broker} "
-        f"--delete-config {CORDON}"
+        f"kafka-configs.sh --bootstrap-controller {controllers}{options} --alter --entity-type brokers "
+        f"--entity-name {broker} --delete-config {CORDON}"
     )

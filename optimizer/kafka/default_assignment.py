@@ -91,7 +91,9 @@ def place_topic(
 def place_more(
     placer: DefaultPlacer, topic: str, existing: Sequence[Sequence[int]], count: int, factor: int, seed: int
 ) -> list[list[int]]:
-    """Place the partitions of a new topic, or more partitions of an old one, as Kafka would.
+    """Place the partitions of a new topic, or more partitions of an old one, as a controller of Kafka does.
+
+    With KRaft it is striped in every release (``ReplicationControlManager``), with ZooKeeper AdminUtils.
 
     Parameters
     ----------
@@ -108,8 +110,11 @@ def place_more(
     KafkaError
         With Kafka's message.
     """
-    if not existing or placer.algorithm == STRIPED:
-        return [*place_topic(placer, topic, dict.fromkeys(range(count), factor), seed).values()]
+    random = JavaRandom(seed)
+    if placer.algorithm == STRIPED:
+        return [*StripedReplicaPlacer(random).place(placer.layout, count, factor)]
+    if not existing:
+        return [*assign_replicas(placer.ring, count, factor, random=random).values()]
     start = next((at for at, broker in enumerate(placer.brokers) if broker.broker_id >= existing[0][0]), 0)
     return [*assign_replicas(placer.ring, count, factor, start_index=start, start_partition=len(existing)).values()]
 

@@ -33,6 +33,15 @@ def default_algorithm(kafka_version: str) -> str:
     return STRIPED if version is None or version >= (4, 1) else ADMIN_UTILS
 
 
+def controller_algorithm(kafka_version: str) -> str:
+    """Name of the algorithm by which a controller places new partitions: "striped" from 4.0 on, where all are of KRaft.
+
+    Before, clusters with KRaft use it too, and clusters with ZooKeeper "admin_utils": nobody knows which it is.
+    """
+    version = release(kafka_version)
+    return STRIPED if version is None or version >= (4, 0) else ADMIN_UTILS
+
+
 def unknown_release(kafka_version: str) -> str:
     """The message for an unknown release, with the rules that are used; empty if it is known or not given.
 

@@ -120,14 +120,14 @@ def test_an_old_topic_gets_more(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     [topic] = json.loads(document.read_text())["topics"]
     assert (topic["topic"], topic["first"], len(topic["replicas"])) == ("audit", 2, 2)
-    lists = ",".join(":".join(map(str, ids)) for ids in ([3, 1, 6], [3, 1, 6], *topic["replicas"]))
+    lists = ",".join(":".join(map(str, ids)) for ids in (*[topic["replicas"][0]] * 2, *topic["replicas"]))
     assert f"--alter --topic audit --partitions 4 --replica-assignment {lists}" in out
     assert "Place 2 partitions of audit as below: the next plan would copy 0 B of them" in " ".join(out.split())
     assert main([*words, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert (content["topics"], content["next_bytes"]) == ([topic], 0)
     assert content["expected"][0]["size_bytes"] == 20 * GB  # as the topic has
-    assert f"--sha256 {content['sha256'][:8]}" in out
+    assert f"./ballast create {document} --sha256 {content['sha256'][:8]} --cluster {CLUSTER}" in " ".join(out.split())
     assert lists in page.read_text()
 
 
@@ -168,7 +168,14 @@ def test_added_partitions_are_those_of_kafka() -> None:
         (("--topic", "x", "--partitions", "9", "--factor", "3", "--size", "2TB"), "no broker has room for "),
         (("--topic", "x", "--partitions", "3", "--factor", "3", "--like", "clics"), "(did you mean 'clicks'?)"),
         (("--topic", "x"), "x: give --partitions for a new topic, or --add for an old one"),
-        ((), "give the new partitions by --topic, or for several topics by --file FILE"),
+        (("--topic", "x; y", "--partitions", "3"), "topic 'x; y': Kafka takes 1 to 249 of the characters"),
+        (
+            ("--topic", "audit", "--add", "1", "--factor", "2"),
+            "have 3 replicas, and Kafka adds none with 2",
+        ),
+        (("--topic", "x", "--partitions", "3", "--factor", "3", "--size", "99999PB"), "give a whole number from 0 to"),
+        (("--file", "x.csv", "--factor", "3"), "give the new partitions by --topic and its options, or for several"),
+        ((), "give the new partitions by --topic and its options, or for several topics by --file FILE"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -186,7 +193,7 @@ def test_a_file_has_several_topics(tmp_path: Path, capsys: pytest.CaptureFixture
     written = write_run(tmp_path / "w", make_facts())
     file = tmp_path / "topics.csv"
     words = ["place", "--warehouse", written.path, "--cluster", CLUSTER, "--seeds", "1", "--file", str(file)]
-    file.write_text("topic,partitions,add,factor,like,size_bytes\nnew,3,,3,clicks,\naudit,,1,,,5\n")
+    file.write_text("\ufefftopic,partitions,add,factor,like,size_bytes\nnew,3,,3,clicks,\naudit,,1,,,5\n")
     assert main([*words, "--json"]) == 0
     expected = json.loads(capsys.readouterr().out)["expected"]
     assert [(new["topic"], new["first"], new["count"], new["size_bytes"]) for new in expected] == [
@@ -196,8 +203,11 @@ def test_a_file_has_several_topics(tmp_path: Path, capsys: pytest.CaptureFixture
     file.write_text("topic,partitions,factor,like\nnew,x,3,clicks\naudit,3,3,clicks\n")
     assert main(words) == 2
     err = capsys.readouterr().err
-    assert f"{file}, line 2: partitions 'x' is not a whole number" in err
+    assert f"{file}, line 2: partitions 'x': give a whole number from 1 to" in err
     assert f"{file}, line 3: topic audit exists" in err
+    file.write_text("topic,partitions\n")
+    assert main(words) == 2
+    assert f"--file {file} has no topic" in capsys.readouterr().err
     file.write_text("topic,colour\nnew,red\n")
     assert main(words) == 2
     assert f"{file}, line 1: column 'colour'" in capsys.readouterr().err
@@ -216,3 +226,22 @@ def test_a_question_may_give_a_topic_more_partitions() -> None:
     for words, message in (("clicks=7", "it has 7 partitions"), ("clic=9", "did you mean 'clicks'")):
         with pytest.raises(ConfigError, match=message):
             answer(facts, asked("--partitions", words))
+    gaps = make_facts(partitions=[partition("t", number, [1, 3, 5]) for number in (0, 2)])
+    with pytest.raises(ConfigError, match="the run does not know all of its partitions"):
+        answer(gaps, asked("--partitions", "t=5"))
+
+
+def test_kafka_does_not_know_what_the_policy_empties() -> None:
+    """What it puts on a broker to empty is copied by the next plan; what this places is not."""
+    facts = make_facts(
+        cluster={"drain_brokers": [2, 4, 6]}, partitions=[partition("t", n, [1, 3, 5]) for n in range(6)]
+    )
+    found = placed(facts, new(6), seeds=2)
+    assert found.next_bytes == 0
+    assert min(least for least, _ in found.kafka_bytes.values()) >= 6 * SIZE
+
+
+def test_racks_on_some_brokers_stop_only_the_older_algorithm() -> None:
+    """A controller with KRaft places there; AdminUtils refuses."""
+    found = placed(make_facts((broker(1, None), *BROKERS[1:])), new(2, factor=2))
+    assert [*found.kafka_bytes] == ["striped"]

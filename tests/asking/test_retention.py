@@ -22,7 +22,8 @@ CASES = [
     pytest.param(None, 70 * GB, 0, DAY, 10 * GB, False, id="seven days unless it says so"),
     pytest.param("retention.ms=-1", 40 * GB, 0, DAY, 40 * GB, False, id="for ever, and no rate"),
     pytest.param("cleanup.policy=compact,delete,retention.ms=3600000", 2 * GB, 0, DAY, 2 * GB, False, id="never more"),
-    pytest.param("cleanup.policy=delete,retention.ms=1", 2 * GB, RATE, 7 * DAY, 2 * GB, True, id="never more by rate"),
+    pytest.param("retention.ms=864000000", 2 * GB, RATE, 7 * DAY, 2 * GB, True, id="never more by rate"),
+    pytest.param("retention.ms=3600000", 40 * GB, RATE, 6 * HOUR, 40 * GB, False, id="a longer time"),
 ]
 
 
@@ -34,6 +35,16 @@ def test_a_topic_keeps_what_comes_in_the_time(
     row = partition("t", 0, [1, 3], configs=configs, size_bytes=size_bytes, in_bytes_per_s=rate)
     [kept] = kept_by_topic(make_facts(BROKERS, [row]).partitions, {"t": seconds})
     assert (kept.sizes.tolist(), kept.by_rate) == ([expected], by_rate)
+
+
+def test_a_partition_without_a_rate_has_its_share() -> None:
+    """Also if others of its topic have one."""
+    rates = (RATE, 0)
+    rows = [
+        partition("t", n, [1, 3], configs="retention.ms=172800000", in_bytes_per_s=rate) for n, rate in enumerate(rates)
+    ]
+    [kept] = kept_by_topic(make_facts(BROKERS, rows).partitions, {"t": DAY // 24})
+    assert kept.sizes.tolist() == [RATE * HOUR, round(40 * GB / 48)]
 
 
 def test_only_topics_that_match_and_delete_shrink() -> None:

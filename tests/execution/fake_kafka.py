@@ -94,6 +94,8 @@ class FakeKafka:
     level : int
         Of metadata.version.
     racks : mapping of broker to rack
+    quiet : set of int
+        Living brokers that do not tell their configs.
     """
 
     replicas: dict[TopicPartition, tuple[int, ...]]
@@ -120,6 +122,7 @@ class FakeKafka:
     ids: dict[str, str | None] = field(default_factory=dict)
     level: int = LEAST_METADATA_LEVEL
     racks: dict[int, str | None] = field(default_factory=dict)
+    quiet: set[int] = field(default_factory=set)
     may: frozenset[str] = frozenset(("ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS"))
 
     def __post_init__(self) -> None:
@@ -151,8 +154,8 @@ class FakeKafka:
 
     def lacks_brokers(self, count: int) -> bool:
         """The controller knows cordons at once."""
-        open_brokers = [b for b in self.brokers - self.dead if self.throttles.get(("brokers", str(b), CORDON)) != "*"]
-        return count > len(open_brokers)
+        open_brokers = [b for b in self.brokers if self.throttles.get(("brokers", str(b), CORDON)) != "*"]
+        return count > len(open_brokers)  # dead ones count: they are registered
 
     def stored(self, brokers: Collection[int]) -> Stored:
         """The sizes on these brokers."""
@@ -170,7 +173,8 @@ class FakeKafka:
         behind = {(*partition, broker) for partition, brokers in adding.items() for broker in brokers} | self.behind
         now = Observed(
             alive=self.brokers - self.dead,
-            silent=frozenset(),
+            fenced=self.brokers & self.dead,
+            silent=frozenset(self.quiet),
             topic_ids={topic: self.ids.get(topic, f"{topic}-id") for topic, _ in self.replicas},
             replicas=dict(self.replicas),
             in_sync={
@@ -202,6 +206,8 @@ class FakeKafka:
 
     def shown(self, broker_id: int, keys: Collection[Throttle]) -> Mapping[Throttle, str] | None:
         """All brokers know all values at once."""
+        if broker_id in self.quiet:
+            return None
         values = {key: value for key, value in self.throttles.items() if key in keys}
         return self.kills.call(f"shown by {broker_id}", lambda: values, is_read=True)
 

@@ -16,6 +16,7 @@ from execution.planned import Plan
 from execution.preflight import problems
 from execution.run import say_changes
 from execution.steps import Execution, Owed
+from execution.throttles import Setting
 from execution.wave import NO_WAVE, Wave, rollback_of
 from optimizer.kafka.cordon import CORDON
 from stored.cordons import Cordon
@@ -122,12 +123,16 @@ def test_a_drained_broker_is_cordoned_until_a_rollback(start: Start, before: str
         assert drain.events().index("cordoned") < drain.events().index("starting")
         assert drain.last() == replace(drain.last(), before=before, is_set=True, is_in_force=True)
         assert any("broker 4 is empty and cordoned" in line and "controller:9093" in line for line in drain.lines)
-    back = drain.process(rollback_of(drain.wave))
-    back.uncordon([*back.cordons.own], accept_owed=False)
-    assert drain.value == before
+    back = rollback_of(drain.wave)
+    problem = "broker 4 is cordoned"
+    assert any(line.startswith(problem) for line in drain.process(back).problems(drain.kafka.observe(), ())) == (
+        before == "*"
+    )
     if before != "*":
-        assert "broker 4 may get replicas again" in drain.lines
-        drain.run(rollback_of(drain.wave))
+        drain.run(back)
+        assert (drain.value, "broker 4 may get replicas again" in drain.lines) == (before, True)
+        moves = [number for number, (name, _) in enumerate(drain.kills.calls) if name.startswith("move")]
+        assert drain.kills.calls.index(("append uncordoned", False)) < moves[-2]
         drain.run()  # forward again: the plan cordons it again
         assert drain.value == "*"
 
@@ -221,15 +226,86 @@ def test_nothing_is_cordoned_if_the_configuration_says_so(start: Start) -> None:
 
 
 def test_a_dead_broker_is_cordoned_when_it_is_back(start: Start) -> None:
-    """At the next look of the watch."""
+    """At a look of the watch, at most once a minute; when it answers, and if it is not the last one of its rack."""
     drain = start()
     drain.kafka.dead.add(DRAINED)
     step = replace(drain.process(), accepts_risk=True)
     step.throttle()
-    was_cordoned = drain.value == "*"
     drain.kafka.dead.clear()
-    step.cordon_returned(drain.kafka.observe())
-    assert (was_cordoned, drain.value, drain.last().is_set) == (False, "*", True)
+    drain.kafka.quiet.add(DRAINED)
+    step.cordon_returned(drain.kafka.observe(), 0.0)
+    drain.kafka.quiet.clear()
+    step.cordon_returned(drain.kafka.observe(), 59.0)
+    assert "cordoning" not in drain.events()
+    drain.kafka.racks[DRAINED] = "d"
+    step.cordon_returned(drain.kafka.observe(), 60.0)
+    assert ("cordoning" in drain.events(), "rack d has no broker" in drain.lines[-1]) == (False, True)
+    drain.kafka.racks[DRAINED] = "a"
+    step.cordon_returned(drain.kafka.observe(), 120.0)
+    assert (drain.value, drain.last().is_set) == ("*", True)
+
+
+@pytest.mark.parametrize("before", [None, "/d0"])
+def test_a_broker_that_dies_with_its_new_cordon_keeps_its_old_value(start: Start, before: str | None) -> None:
+    """Nobody has seen the config, and it is there: the next step finds it, and the value from before is known."""
+    drain = start(before=before)
+    alter = drain.kafka.alter
+
+    def dies(changes: Mapping[Throttle, Setting]) -> dict[Throttle, str]:
+        refused = alter(changes)
+        drain.kafka.quiet.update({DRAINED} if KEY in changes else ())
+        return refused
+
+    drain.kafka.alter = dies  # type: ignore[method-assign]
+    drain.process().throttle()
+    assert (drain.last().is_in_force, drain.last().is_set) == (True, False)
+    assert any("broker 4 does not answer any more" in line for line in drain.lines)
+    drain.kafka.quiet.clear()
+    drain.kafka.alter = alter  # type: ignore[method-assign]
+    drain.run()
+    assert (drain.last().is_set, drain.last().before) == (True, before)
+    drain.process(NO_WAVE).uncordon([DRAINED])
+    assert drain.value == before
+
+
+def test_what_kafka_refuses_is_not_in_force(start: Start) -> None:
+    """The wave goes on without a cordon, and a later step tries again."""
+    drain = start()
+    drain.kafka.alter = lambda changes: dict.fromkeys(changes, "no")  # type: ignore[method-assign]
+    drain.process()._cordon(drain.kafka.observe())
+    assert f"not cordoned: brokers {DRAINED} cordoned.log.dirs=*: no" in drain.lines
+    assert (drain.last().is_in_force, drain.events()[-1]) == (False, "uncordoned")
+
+
+def test_a_controller_that_does_not_know_it_is_said(start: Start) -> None:
+    """Another broker that is dead does not count: Kafka counts those that are registered."""
+    for knows, said in ((True, False), (False, True)):
+        drain = start()
+        drain.kafka.dead.add(5)
+        if not knows:
+            drain.kafka.lacks_brokers = lambda count: False  # type: ignore[method-assign]
+        drain.process()._cordon(drain.kafka.observe())
+        assert any("the controller has not confirmed it" in line for line in drain.lines) == said
+
+
+def test_a_value_that_somebody_has_set_after_a_rollback_stays(start: Start) -> None:
+    """It is not the plan's, also if the plan goes forward again."""
+    drain = start()
+    drain.run()
+    drain.run(rollback_of(drain.wave))
+    drain.kafka.throttles[KEY] = "*"
+    drain.run()
+    assert not drain.last().is_in_force
+
+
+def test_an_empty_value_that_somebody_has_deleted_is_said(start: Start) -> None:
+    """An absent value and an empty one differ: the empty one overrides the broker's file."""
+    drain = start(before="")
+    drain.process().throttle()
+    del drain.kafka.throttles[KEY]
+    drain.process(NO_WAVE).uncordon([DRAINED])
+    assert any("was removed by somebody else and is not set again" in line for line in drain.lines)
+    assert not any("may get replicas again" in line for line in drain.lines)
 
 
 def test_a_dead_broker_owes_its_cordon(start: Start) -> None:
@@ -243,6 +319,7 @@ def test_a_dead_broker_owes_its_cordon(start: Start) -> None:
     assert drain.last().is_in_force
     drain.process(NO_WAVE).uncordon([DRAINED], accept_owed=True)
     assert not drain.last().is_in_force
+    assert not any("may get replicas again" in line for line in drain.lines)
 
 
 @pytest.mark.parametrize(
@@ -290,10 +367,12 @@ def test_a_target_that_somebody_has_cordoned_stops_the_wave(start: Start) -> Non
     """Kafka would accept the copies; for a rollback the plan's own cordon does not count."""
     drain = start()
     drain.kafka.throttles["brokers", "2", CORDON] = "*"
-    (line,) = problems(drain.wave, drain.kafka.observe(), earlier=(), strict=False, configs="kafka-configs.sh")
+    now = drain.kafka.observe()
+    (line,) = problems(drain.wave, now, earlier=(), strict=False, configs="kafka-configs.sh")
     assert line.startswith("broker 2 is cordoned, so nothing is copied there; plan again")
-    drain.kafka.throttles = {KEY: "*"}
-    assert not problems(drain.wave, drain.kafka.observe(), earlier=(), strict=False, own=())
+    assert line.endswith("--entity-type brokers --entity-name 2 --delete-config cordoned.log.dirs")
+    (line,) = problems(drain.wave, now, earlier=(), strict=False, uncordon={2: "./ballast uncordon 2"})
+    assert line.endswith("./ballast uncordon 2")  # of another plan
 
 
 def test_a_dry_run_names_what_would_be_set(start: Start) -> None:

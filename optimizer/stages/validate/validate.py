@@ -105,18 +105,25 @@ def build(inputs: Frames, run: Run) -> Frames:
     measures = [{str(name): value for name, value in row.items()} for row in figures.to_dict("records")]
     findings = input_findings(quarantine, results, measures, judged=cleaned.judged, settings=run.settings)
     of_throttles = throttles_found.findings_of(cleaned.tables["throttles_found"])
+    of_cordons = _of_cordons(run, cleaned.tables["brokers"])
     return {
         **cleaned.tables,
         "quarantine": quarantine,
         "sources": sources_read(inputs),
         "quality_results": _driver_rows(results, QUALITY_RESULTS, run),
-        "input_findings": _driver_rows(chain(findings, of_throttles, _of_cordons(run)), INPUT_FINDINGS, run),
+        "input_findings": _driver_rows(chain(findings, of_throttles, of_cordons), INPUT_FINDINGS, run),
     }
 
 
-def _of_cordons(run: Run) -> Iterator[dict[str, Any]]:
-    """Rows of ``input_findings`` without run id, about brokers that an earlier plan has left closed."""
+def _of_cordons(run: Run, brokers: DataFrame) -> Iterator[dict[str, Any]]:
+    """Rows of ``input_findings`` without run id, about brokers that an earlier plan has left closed.
+
+    Not if the snapshot does not show it: somebody may have deleted the config by hand.
+    """
+    closed = brokers.where("is_cordoned").select("cluster_id", "broker_id").collect() if run.cordons_left else []
     for cluster_id, cordon in run.cordons_left:
+        if (cluster_id, cordon.broker) not in {(row.cluster_id, row.broker_id) for row in closed}:
+            continue
         yield {
             "cluster_id": cluster_id,
             "rule": CORDON_LEFT,
