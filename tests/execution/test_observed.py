@@ -69,6 +69,7 @@ def test_a_cluster_is_read_from_its_records() -> None:
         adding={("t", 0): frozenset({2})},
         cordoned={1: "*"},
         racks={1: "a", 3: None},
+        fenced=frozenset({2}),
     )
 
 
