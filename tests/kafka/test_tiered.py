@@ -51,6 +51,8 @@ def _settings(home: Path) -> dict[str, object]:
         "remote.log.storage.manager.class.name": manager,
         "remote.log.metadata.manager.listener.name": "PLAINTEXT",
         "remote.log.manager.task.interval.ms": 1000,
+        # Uploads count for so long: with a quota of a byte none begins any more.
+        "remote.log.manager.copy.quota.window.size.seconds": 3600,
         "rsm.config.dir": home / "store",
         "rsm.config.delete.on.close": "false",
         "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
@@ -75,11 +77,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def _alter(cluster: Cluster, key: tuple[str, str, str], value: str) -> None:
     with KafkaAdmin({"bootstrap_servers": cluster.bootstrap}) as admin:
-        assert not admin.alter({key: ("SET", value)})
+        until(lambda: not admin.alter({key: ("SET", value)}))  # a new client does not know all brokers yet
 
 
 def _fill(cluster: Cluster) -> None:
-    topics.create(cluster, {"short": BY_BROKER, "half": BY_BROKER}, **TIERED, local_retention_bytes=4 * MB)
+    topics.create(cluster, {"short": BY_BROKER}, **TIERED, local_retention_bytes=4 * MB)
+    topics.create(cluster, {"half": BY_BROKER}, **TIERED, local_retention_bytes=9 * MB)
     topics.create(cluster, {"whole": BY_BROKER, "deleted": BY_BROKER}, **TIERED, local_retention_bytes=-2)
     topics.create(cluster, {"plain": BY_BROKER}, segment_bytes=SEGMENT)
     for topic in ("short", "half", "whole", "deleted", "plain"):
@@ -88,19 +91,21 @@ def _fill(cluster: Cluster) -> None:
     document = cluster.nodes[1].home / "deleted.json"
     document.write_text(json.dumps({"partitions": rows, "version": 1}))
     cluster.tool("org.apache.kafka.tools.DeleteRecordsCommand", "--offset-json-file", str(document))
-    until(lambda: all(_is_settled(_offsets(cluster), topic) for topic in ("short", "half", "whole")))
+    until(lambda: _is_settled(_offsets(cluster), {"short": 690, "half": 200, "whole": 0}))
+    until(lambda: _stored_bytes(cluster, "deleted") < 2 * 10.2 * MB)  # whole segments before the offset have gone
     _alter(cluster, QUOTA, "1")
     topics.fill(cluster, "half", dict.fromkeys(BY_BROKER, 6))
+    until(lambda: all(_offsets(cluster)["half", number, "earliest_local"] >= 750 for number in BY_BROKER))
 
 
-def _is_settled(offsets: dict[tuple[str, int, str], int], topic: str) -> bool:
-    """Whether only the active segment of each partition is not uploaded, and old segments have left the disk."""
-    at = [
-        {time: offsets[topic, number, time] for time in ("earliest_local", "earliest_pending_upload", "latest")}
+def _is_settled(offsets: dict[tuple[str, int, str], int], earliest_local: dict[str, int]) -> bool:
+    """Whether only the active segments are not uploaded, and the topics' logs on disk begin there or later."""
+    return all(
+        offsets[topic, number, "earliest_local"] >= least
+        and offsets[topic, number, "latest"] - offsets[topic, number, "earliest_pending_upload"] <= 105
+        for topic, least in earliest_local.items()
         for number in BY_BROKER
-    ]
-    uploaded = all(row["latest"] - row["earliest_pending_upload"] <= 105 for row in at)
-    return uploaded and (topic == "whole" or all(row["earliest_local"] >= 690 for row in at))
+    )
 
 
 def _records(cluster: Cluster) -> list[Record]:
@@ -113,6 +118,11 @@ def _records(cluster: Cluster) -> list[Record]:
 def _offsets(cluster: Cluster) -> dict[tuple[str, int, str], int]:
     rows = [record.payload for record in _records(cluster) if record.kind == "offset"]
     return {(row["topic"], row["partition"], row["time"]): row["offset"] for row in rows}
+
+
+def _stored_bytes(cluster: Cluster, topic: str) -> int:
+    rows = [record.payload for record in _records(cluster) if record.kind == "log_dir_replica"]
+    return sum(row["size_bytes"] for row in rows if row["topic"] == topic)
 
 
 def _planned(spark: SparkSession, cluster: Cluster) -> Callable[[str, int, int], int]:
