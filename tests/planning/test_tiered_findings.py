@@ -7,8 +7,6 @@ from asking.question import Question
 from optimizer.domain import OFFSETS, UPPER_BOUND, FindingCode
 from tests.asking.small_run import BROKERS, GB, make_facts, partition
 
-COPIED = {"copy_bytes": 40 * GB}
-
 
 @pytest.mark.parametrize(
     ("skips", "sources", "unknown"),
@@ -21,7 +19,7 @@ COPIED = {"copy_bytes": 40 * GB}
 def test_bytes_that_are_an_upper_bound_are_told(*, skips: bool, sources: tuple[str, str], unknown: int) -> None:
     """How many partitions, and of which topics; nothing if all copies are known."""
     rows = [
-        partition("t", number, [1, 3, 5], copy_source=source, tiered_copy_bytes=None, **COPIED)
+        partition("t", number, [1, 3, 5], copy_source=source, tiered_copy_bytes=None, copy_bytes=40 * GB)
         for number, source in enumerate(sources)
     ]
     plan = answer(make_facts([{**row, "skips_tiered": skips} for row in BROKERS], rows), Question()).plan
