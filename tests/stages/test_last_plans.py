@@ -13,7 +13,10 @@ from optimizer.domain import FindingCode
 from optimizer.settings import ClusterInput, Policy, Settings
 from optimizer.stages.last_plans import cordons_left, going_on
 from optimizer.stages.stage import Run
+from optimizer.stages.validate.validate import _of_cordons
 from optimizer.store import Store
+from schemas.silver import BROKERS
+from schemas.spark import schema_of, small_frame
 
 LIMITED = {"limited": True}
 TWO_NIGHTS = {"nights": (1, 2)}
@@ -110,3 +113,10 @@ def test_a_cordon_is_left_when_no_plan_empties_its_broker(spark: SparkSession, t
     store.put("executions", rows, replacing=None)
     left = [(cluster, cordon.broker, cordon.run_id, cordon.before) for cluster, cordon in cordons_left(store, run)]
     assert left == [("a", 3, "first", None), ("a", 6, "first", None)]
+    # Only what the snapshot shows becomes a finding: somebody may have deleted the config of broker 6.
+    closed = [
+        row("brokers", cluster_id="a", broker_id=b, closed_cause=cause) for b, cause in ((3, "cordoned"), (6, None))
+    ]
+    brokers = small_frame(spark, closed, schema_of(BROKERS))
+    [found] = _of_cordons(replace(run, cordons_left=cordons_left(store, run)), brokers)
+    assert (found["subject"], "./ballast uncordon 3 --cluster a" in found["remedy"]) == ("broker 3", True)

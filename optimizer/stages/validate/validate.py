@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.domain import CORDON_LEFT
+from optimizer.domain import CORDON_LEFT, Cause
 from optimizer.errors import QualityGateFailed
 from optimizer.folders import quality_page, write_page
 from optimizer.settings import Settings
@@ -120,7 +120,11 @@ def _of_cordons(run: Run, brokers: DataFrame) -> Iterator[dict[str, Any]]:
 
     Not if the snapshot does not show it: somebody may have deleted the config by hand.
     """
-    closed = brokers.where("is_cordoned").select("cluster_id", "broker_id").collect() if run.cordons_left else []
+    closed = (
+        brokers.where(F.col("closed_cause") == Cause.CORDONED.value).select("cluster_id", "broker_id").collect()
+        if run.cordons_left
+        else []
+    )
     for cluster_id, cordon in run.cordons_left:
         if (cluster_id, cordon.broker) not in {(row.cluster_id, row.broker_id) for row in closed}:
             continue
