@@ -119,11 +119,11 @@ _LARGEST_DISK = 10**18  # bytes
 
 
 def _disk(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d{1,10})=(\d{1,18}(?:\.\d{1,9})?)([kMGTP]B|)", text)
-    size = int(float(match[2]) * {"": 1, **dict(BYTE_UNITS)}[match[3]]) if match else 0
-    if not match or int(match[1]) > LARGEST_ID or not 0 < size <= _LARGEST_DISK:
+    broker, _, words = text.partition("=")
+    size = _size(words) or 0
+    if not re.fullmatch(r"\d{1,10}", broker) or int(broker) > LARGEST_ID or not 0 < size <= _LARGEST_DISK:
         raise argparse.ArgumentTypeError(f"{text!r} is not a broker and the size of its disk: write 17=8TB")
-    return int(match[1]), size
+    return int(broker), size
 
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -254,10 +254,16 @@ def _add_place(commands: Any) -> None:
 
 
 def _bytes(text: str) -> int:
-    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)([kMGTP]B|)", text)
-    if not match:
+    size = _size(text)
+    if size is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes: write 5GB")
-    return int(float(match[1]) * {"": 1, **dict(BYTE_UNITS)}[match[2]])
+    return size
+
+
+def _size(text: str) -> int | None:
+    """Bytes of a text such as 5GB; None if it is no such text."""
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,9})?)([kMGTP]B|)", text)
+    return int(float(match[1]) * {"": 1, **dict(BYTE_UNITS)}[match[2]]) if match else None
 
 
 def _run_and_cluster(command: Parser) -> None:

@@ -93,15 +93,14 @@ class Placed:
             for name, (low, high) in self.kafka_bytes.items()
         ]
         parts = [f"{topic}-{number}: {self._in_racks(ids)}" for (topic, number), ids in sorted(self.lists.items())]
-        key = f"--sha256 {self.sha256[:8]} --cluster {self.facts.cluster_id}"
-        to_do = f"./ballast create {file or 'FILE'} {key}"
-        to_do = to_do if file else f"With --to FILE: {to_do}"
+        create = f"./ballast create {file or 'FILE'} --sha256 {self.sha256[:8]} --cluster {self.facts.cluster_id}"
+        to_do = create if file else f"With --to FILE: {create}"
+        commands = Grid(["command"], [[command] for command in self.commands()])
         sections = [
             Section("Expected", [Grid(header, sized)]),
             Section("Replicas, the preferred leader first", parts),
             Section(f"Kafka's own placement, {plural(self.seeds, 'seed')}", kafka),
-            Section("To create them", [f"{to_do}", "Or with Kafka's tool:"]),
-            Section("With Kafka's tool", [Grid(["command"], [[command] for command in self.commands()])]),
+            Section("To create them", [to_do, "Or with Kafka's tool:", commands]),
         ]
         return Document(self.words(), [f"{run}{captured(self.facts)}"], sections)
 
@@ -114,9 +113,9 @@ class Placed:
             own = [self.lists[new.topic, number] for number in range(new.first, new.first + new.count)]
             # The tool drops the lists of old partitions, but wants as many, and all of one length.
             lists = ",".join(":".join(map(str, ids)) for ids in (*([own[0]] * new.first), *own))
-            what = f"--alter --topic {new.topic} --partitions {new.first + new.count}" if new.first else ""
             tool = 'kafka-topics.sh --bootstrap-server "$BOOTSTRAP"'
-            yield f"{tool} {what or f'--create --topic {new.topic}'} --replica-assignment {lists}"
+            what, count = ("--alter", f" --partitions {new.first + new.count}") if new.first else ("--create", "")
+            yield f"{tool} {what} --topic {new.topic}{count} --replica-assignment {lists}"
 
     def content(self) -> str:
         """The document for ``./ballast create``: which partitions get which replicas."""

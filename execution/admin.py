@@ -26,7 +26,7 @@ from execution.observed import (
     servers_of,
 )
 from execution.throttles import Setting
-from optimizer.errors import BallastError, InputError
+from optimizer.errors import BallastError, ConfigError, InputError
 from sources import kafka_admin
 from sources.kafka_admin import RESOURCES
 
@@ -127,6 +127,27 @@ class Admin(Protocol):
 
     def elect(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
         """Elect preferred leaders. Returns the reason of each refusal."""
+
+
+def refuse_other_cluster(
+    client: Mapping[str, object], found: str | None, own_id: str | None, source: str, cluster_id: str
+) -> None:
+    """Raise ``ConfigError`` if both of Kafka's ids are known and differ.
+
+    Parameters
+    ----------
+    client : mapping
+        Options of the client.
+    found, own_id : str or None
+        Kafka's id of the cluster that answers, and of the one that is meant.
+    source : str
+        What knows the latter; begins "cluster ID" in the message.
+    """
+    if own_id and found and own_id != found:
+        raise ConfigError(
+            f"{client['bootstrap_servers']} is Kafka cluster {found}, but {source} cluster {own_id}: give the "
+            f"brokers of cluster {cluster_id!r}; if it was built again with this name, give --new-cluster-id"
+        )
 
 
 class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):

@@ -50,13 +50,15 @@ def _run(options: argparse.Namespace, settings: Settings, warehouse: Warehouse) 
     if options.command in (*STEERING, "uncordon", "create"):
         if options.bootstrap_server:
             check_servers("--bootstrap-server", options.bootstrap_server)
+        if options.command == "create":
+            _check_sha256("--sha256", options.sha256)
         from execution.run_step import create_placed, steer, uncordon  # only these commands need the Kafka client
 
         of_cluster = {"uncordon": uncordon, "create": create_placed}.get(options.command, steer)
         of_cluster(options, settings, warehouse, print_line)
         return
-    if options.manifest and not re.fullmatch(r"[0-9a-f]{8,64}", options.manifest):
-        raise ConfigError(f"--manifest {options.manifest!r}: give 8 or more of the first characters of the sha256")
+    if options.manifest:
+        _check_sha256("--manifest", options.manifest)
     if options.command in ("run", "rollback", "wave") and options.bootstrap_server:
         check_servers("--bootstrap-server", options.bootstrap_server)
     if options.command == "run" and has_nothing_to_do(warehouse, options.run_id, options.cluster):
@@ -79,6 +81,11 @@ def _run(options: argparse.Namespace, settings: Settings, warehouse: Warehouse) 
 
         action = {"run": run_plan, "rollback": run_rollback}.get(options.command, run_step)
         action(options, settings, warehouse, plan, print_line)
+
+
+def _check_sha256(option: str, text: str) -> None:
+    if not re.fullmatch(r"[0-9a-f]{8,64}", text):
+        raise ConfigError(f"{option} {text!r}: give 8 or more of the first characters of the sha256")
 
 
 def _verify(options: argparse.Namespace, settings: Settings, warehouse: Warehouse) -> int:

@@ -48,17 +48,14 @@ class Cordons:
     @property
     def own(self) -> dict[int, Cordon]:
         """Those of this plan that are in force."""
-        return {
-            broker: cordon
-            for broker, cordon in self.journal.look().cordons.items()
-            if cordon.is_in_force and cordon.run_id == self.plan.run_id
-        }
+        cordons = self.journal.look().cordons
+        return {broker: cordon for broker, cordon in cordons.items() if cordon.run_id == self.plan.run_id}
 
     def due(self, now: Observed) -> list[int]:
         """Living brokers that the plan empties, and that are not yet cordoned by it, nor by anybody else."""
         if not self.is_wanted:
             return []
-        last = self.journal.look().cordons
+        last = self.journal.look().last_cordons
         return [b for b in self.plan.drain_brokers if b in now.alive and self._is_due(last.get(b), now.cordoned.get(b))]
 
     def _is_due(self, last: Cordon | None, value: str | None) -> bool:
@@ -112,10 +109,10 @@ class Cordons:
         if not self._is_known_to_kafka():
             self.say_once(self._too_old(due))
             return []
-        last, values = self.journal.look().cordons, self._values(due)
+        cordons, values = self.journal.look().cordons, self._values(due)
         if not values:
             return []
-        before = {broker: _before(last.get(broker), value) for broker, value in values.items()}
+        before = {broker: _before(cordons.get(broker), value) for broker, value in values.items()}
         content = {"before": before, "kafka_cluster_id": now.kafka_cluster_id}
         self.journal.note(self.plan, CORDONING, content, wave)
         entries = {_key(broker): Entry(value, ALL_DIRS) for broker, value in before.items()}
@@ -170,8 +167,8 @@ class Cordons:
         by : str, optional
             Who wants it, if it was a person.
         """
-        last = self.journal.look().cordons
-        entries = {_key(broker): Entry(last[broker].before, ALL_DIRS) for broker in brokers}
+        cordons = self.journal.look().cordons
+        entries = {_key(broker): Entry(cordons[broker].before, ALL_DIRS) for broker in brokers}
 
         def read() -> Observed:
             now = observe()
@@ -226,8 +223,7 @@ def describe_cordons(cluster_id: str, cordons: Mapping[int, Cordon]) -> list[str
     return [
         f"broker {broker} is cordoned by run {cordon.run_id} since {in_words(cordon.since)}: "
         f"{uncordon_command(cluster_id, broker)} ends it"
-        for broker, cordon in sorted(cordons.items())
-        if cordon.is_in_force
+        for broker, cordon in cordons.items()
     ]
 
 
@@ -236,9 +232,9 @@ def brokers_of_lines(lines: Iterable[str]) -> set[int]:
     return {int(line.split()[1]) for line in lines}
 
 
-def _before(last: Cordon | None, value: str | None) -> str | None:
+def _before(cordon: Cordon | None, value: str | None) -> str | None:
     """The value to restore: what the journal has, if the broker has a run's own value."""
-    return last.before if last and last.is_in_force and value == ALL_DIRS else value
+    return cordon.before if cordon and value == ALL_DIRS else value
 
 
 def _key(broker: int) -> Throttle:

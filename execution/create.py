@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from execution.admin import KafkaAdmin
+from execution.admin import KafkaAdmin, refuse_other_cluster
 from execution.observed import Observed
 from execution.preflight import broker_names
 from optimizer.errors import BallastError, ConfigError, bullets
@@ -33,12 +33,9 @@ def create(options: argparse.Namespace, client: Mapping[str, object], say: Calla
     content = _read(options)
     with KafkaAdmin(client) as admin:
         now = admin.observe()
-        own_id = content["kafka_cluster_id"]
-        if own_id and now.kafka_cluster_id and own_id != now.kafka_cluster_id and not options.new_cluster_id:
-            raise ConfigError(
-                f"{client['bootstrap_servers']} is Kafka cluster {now.kafka_cluster_id}, but {options.file} is for "
-                f"{own_id}: give the brokers of cluster {content['cluster_id']!r}, or --new-cluster-id"
-            )
+        if not options.new_cluster_id:
+            ids = now.kafka_cluster_id, content["kafka_cluster_id"]
+            refuse_other_cluster(client, *ids, f"{options.file} is for", content["cluster_id"])
         missing = [topic for topic in content["topics"] if not _is_there(topic, now)]
         problems = [line for topic in missing for line in _problems(topic, now)]
         if problems:

@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from execution.planned import Plan, in_words
-from stored.cordons import Cordon, last_cordons
+from stored.cordons import Cordon, in_force, last_cordons
 from stored.tables import Overtaken, Warehouse
 from stored.verdicts import Refused
 
@@ -211,9 +211,14 @@ class Ledger:
     executed: frozenset[WaveKey] = frozenset()
 
     @cached_property
-    def cordons(self) -> Mapping[int, Cordon]:
+    def last_cordons(self) -> Mapping[int, Cordon]:
         """The last cordon of each broker, also if it has ended."""
         return last_cordons(self.rows)
+
+    @property
+    def cordons(self) -> Mapping[int, Cordon]:
+        """The cordons in force, by broker."""
+        return in_force(self.last_cordons)
 
     def hold_of(self, plan: Plan, wave: WaveId) -> Hold | None:
         """The hold of a wave, if it holds the cluster."""

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from deltalake.exceptions import DeltaError
 
-from execution.admin import KafkaAdmin, NoController
+from execution.admin import KafkaAdmin, NoController, refuse_other_cluster
 from execution.create import create
 from execution.held import held_wave, holding, with_own_rates
 from execution.in_charge import in_charge
@@ -88,7 +87,7 @@ def run_step(
             any_dir=options.any_dir,
             disk_headroom=settings.policy.disk_headroom,
             cordons_drained=settings.execution.cordon == AUTO,
-            cordons_anyway=getattr(options, "cordon_anyway", False),  # rollback has no such option
+            cordons_anyway=options.cordon_anyway,
             shared=Shared(journal),
         )
         check_cluster(step, accepts_new=options.new_cluster_id)
@@ -238,12 +237,9 @@ def check_cluster(step: Execution, *, accepts_new: bool) -> None:
     own_id = held or plan.manifest.get("kafka_cluster_id") or (last.kafka_cluster_id if last else None)
     with report_long_wait(step.client, step.say):
         found = step.admin.kafka_cluster_id()
-    if own_id and found and own_id != found and not accepts_new:
+    if not accepts_new:
         source = f"{ledger.holder.wave.name} holds" if held and ledger.holder else f"run {plan.run_id!r} was made for"
-        raise ConfigError(
-            f"{step.client['bootstrap_servers']} is Kafka cluster {found}, but {source} cluster {own_id}: give the "
-            f"brokers of cluster {plan.cluster_id!r}; if it was built again with this name, give --new-cluster-id"
-        )
+        refuse_other_cluster(step.client, found, own_id, source, plan.cluster_id)
 
 
 @contextmanager
@@ -326,10 +322,10 @@ def uncordon(options: argparse.Namespace, settings: Settings, warehouse: Warehou
     options.kafka_bin = ""
     tools = build_tools(options, settings)
     journal = Journal(warehouse, options.cluster)
-    cordons = {broker: cordon for broker, cordon in journal.look().cordons.items() if cordon.is_in_force}
+    cordons = journal.look().cordons
     cordon = cordons.get(options.broker)
     if cordon is None:
-        others = ", ".join(map(str, sorted(cordons))) or "none"
+        others = ", ".join(map(str, cordons)) or "none"
         raise Refused(
             f"no run has cordoned broker {options.broker} of cluster {options.cluster!r} (cordoned are: {others})"
         )
@@ -343,8 +339,6 @@ def uncordon(options: argparse.Namespace, settings: Settings, warehouse: Warehou
 
 def create_placed(options: argparse.Namespace, settings: Settings, _: Warehouse, say: Callable[[str], None]) -> None:
     """Create what a document of ``./ballast place`` has."""
-    if not re.fullmatch(r"[0-9a-f]{8,64}", options.sha256):
-        raise ConfigError(f"--sha256 {options.sha256!r}: give 8 or more of the first characters of the sha256")
     options.kafka_bin = ""
     create(options, _client_of(build_tools(options, settings)), say)
 

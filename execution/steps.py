@@ -252,7 +252,7 @@ class Execution:
             keep = agree(len(owed), "does not answer and keeps its cordon", "do not answer and keep their cordons")
             commands = bullets(map(self._delete_cordon, owed))
             ended = by is not None or not self.wave.is_rollback
-            again = uncordon_command(self.plan.cluster_id, owed[0]) if ended else self._going_on()
+            again = uncordon_command(self.plan.cluster_id, owed[0]) if ended else self._going_on
             remedy = f"when it is back: {again}. If it never comes back: {again} --accept-owed, and at the controllers:"
             if not accept_owed:
                 raise Owed(f"{preflight.broker_names(owed)} {keep}; {remedy}{commands}")
@@ -260,7 +260,9 @@ class Execution:
         if restored := sorted({*brokers} - brokers_of_lines([*left.foreign, *left.owed])):
             self.say(f"{preflight.broker_names(restored)} may get replicas again")
 
+    @property
     def _going_on(self) -> str:
+        """The command that goes on with the plan."""
         return self.ledger.going_on(self.plan.cluster_id, self.plan.run_id)
 
     def _delete_cordon(self, broker: int) -> str:
@@ -625,7 +627,6 @@ class Execution:
         configs = f"kafka-configs.sh --bootstrap-server {self.client['bootstrap_servers']}"
         configs += f" --command-config {shlex.quote(config)}" if config else ""
         own = self.cordons.own if self.wave.is_rollback else {}  # ended before its first copy
-        in_force = [broker for broker, cordon in self.ledger.cordons.items() if cordon.is_in_force]
         lines = preflight.problems(
             self.wave,
             now,
@@ -633,7 +634,7 @@ class Execution:
             strict=self.is_strict,
             configs=configs,
             own=own,
-            uncordon={broker: uncordon_command(self.plan.cluster_id, broker) for broker in in_force},
+            uncordon={broker: uncordon_command(self.plan.cluster_id, broker) for broker in self.ledger.cordons},
         )
         return [*lines, *self.cordons.problems(now)]
 
@@ -815,8 +816,7 @@ class Execution:
         remedy = (
             "run the step execute again, or the step off to end the wave"
             if self.has_steps
-            else f"{self.ledger.going_on(self.plan.cluster_id, self.plan.run_id)} goes on, "
-            f"./ballast cancel --cluster {self.plan.cluster_id} ends the wave"
+            else f"{self._going_on} goes on, ./ballast cancel --cluster {self.plan.cluster_id} ends the wave"
         )
         raise Refused(*preflight.unfinished_lines(by_state, remedy, strict=self.is_strict))
 
@@ -839,7 +839,6 @@ class Execution:
     def _accepting(self) -> str:
         """How to go on if brokers that keep a rate never come back."""
         if self.wave.is_rollback:
-            command = self.ledger.going_on(self.plan.cluster_id, self.plan.run_id)
-            return f"; if they never come back: {command} --accept-owed"
+            return f"; if they never come back: {self._going_on} --accept-owed"
         key = f"--run-id {self.plan.run_id} --cluster {self.plan.cluster_id} --wave {self.wave.number}"
         return f"; if they never come back: ./ballast wave off {key} --accept-owed"

@@ -39,6 +39,11 @@ class Cordon:
     is_ended_by_hand: bool = False
 
 
+def in_force(cordons: Mapping[int, Cordon]) -> dict[int, Cordon]:
+    """Those that nobody has ended, by broker."""
+    return {broker: cordon for broker, cordon in sorted(cordons.items()) if cordon.is_in_force}
+
+
 def last_cordons(rows: Iterable[Mapping[str, Any]]) -> dict[int, Cordon]:
     """The last cordon of each broker, also if it has ended.
 

@@ -12,7 +12,7 @@ from optimizer.domain import FindingCode
 from optimizer.stages.stage import CordonLeft, Run
 from optimizer.store import Store
 from schemas.verdicts import PLANNED, WITH_PLAN
-from stored.cordons import CORDONED, CORDONING, UNCORDONED, last_cordons
+from stored.cordons import CORDONED, CORDONING, UNCORDONED, in_force, last_cordons
 
 _TABLES = ("verdicts", "sources", "findings", "waves", "runs")
 
@@ -45,8 +45,8 @@ def cordons_left(store: Store, run: Run) -> tuple[CordonLeft, ...]:
     return tuple(
         CordonLeft(cluster_id, cordon)
         for cluster_id, of_cluster in groupby(rows, key=attrgetter("cluster_id"))
-        for _, cordon in sorted(last_cordons(row.asDict() for row in of_cluster).items())
-        if cordon.is_in_force and cordon.broker not in drained.get(cluster_id, (cordon.broker,))
+        for cordon in in_force(last_cordons(row.asDict() for row in of_cluster)).values()
+        if cordon.broker not in drained.get(cluster_id, (cordon.broker,))
     )
 
 

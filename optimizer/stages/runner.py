@@ -197,7 +197,9 @@ def run_stages(stages: Sequence[Stage], run: Run, meter: Meter) -> Mapping[str, 
         check_inputs(stages[0], run, store)
         store.check(_external_inputs(stages), run.run_id, code_version=run.code_version)
         store.ensure_existing()
-        run = replace(run, started=going_on(store, run), cordons_left=cordons_left(store, run))
+        run = replace(run, started=going_on(store, run))
+        if any("input_findings" in stage.writes for stage in stages):
+            run = replace(run, cordons_left=cordons_left(store, run))
         attempt = begin(store, run, first_stage=stages[0].name)
         _report_all_stopped(attempt, meter)
         with _run_page_written(attempt, run, meter):

@@ -77,7 +77,7 @@ class Drain:
     def last(self) -> Cordon:
         """The cordon in the journal."""
         warehouse: Any = self.warehouse
-        return Journal(warehouse, self.plan.cluster_id).look().cordons[DRAINED]
+        return Journal(warehouse, self.plan.cluster_id).look().last_cordons[DRAINED]
 
     @property
     def value(self) -> str | None:

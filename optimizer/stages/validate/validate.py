@@ -120,13 +120,12 @@ def _of_cordons(run: Run, brokers: DataFrame) -> Iterator[dict[str, Any]]:
 
     Not if the snapshot does not show it: somebody may have deleted the config by hand.
     """
-    closed = (
-        brokers.where(F.col("closed_cause") == Cause.CORDONED.value).select("cluster_id", "broker_id").collect()
-        if run.cordons_left
-        else []
-    )
+    if not run.cordons_left:
+        return
+    rows = brokers.where(F.col("closed_cause") == Cause.CORDONED.value).select("cluster_id", "broker_id").collect()
+    closed = {(row.cluster_id, row.broker_id) for row in rows}
     for cluster_id, cordon in run.cordons_left:
-        if (cluster_id, cordon.broker) not in {(row.cluster_id, row.broker_id) for row in closed}:
+        if (cluster_id, cordon.broker) not in closed:
             continue
         yield {
             "cluster_id": cluster_id,
