@@ -200,7 +200,9 @@ def _repaired_lists(after: After, partition: AuditPartition) -> Iterator[Replica
         racks = tuple(instance.rack(b) for b in replicas)
         if racks not in next_racks:
             broker_of = {instance.rack(b): b for b in reversed(homes) if b not in replicas}
-            next_racks[racks] = min(reversed(broker_of), key=lambda rack: misses([*replicas, broker_of[rack]]))
+            lists = [[*replicas, broker_of[rack]] for rack in reversed(broker_of)]
+            best = next((tried for tried in lists if not misses(tried)), None) or min(lists, key=misses)
+            next_racks[racks] = instance.rack(best[-1])
         added = (b for b in homes if instance.rack(b) == next_racks[racks] and b not in replicas)
         return [*replicas, next(added)]
 

@@ -45,6 +45,8 @@ QUARANTINING = OF_PLACEMENTS | {
     "log_dir_readable",
     "log_dir_size_in_range",
     "metrics_of_known_partition",
+    "offset_readable",
+    "offsets_in_order",
     "one_rack_a_broker",
     "reassignment_readable",
     "replica_size_in_range",
