@@ -136,6 +136,7 @@ class Policy(ClusterPolicy):
 
     topics: tuple[str, ...] = ()
     exclude_topics: tuple[str, ...] = ()
+    acks_one_topics: tuple[str, ...] = ()
     rack_policy: str = "spread"
     disk_band: float = 0.05
     replicas_band: float = 0.10
@@ -171,7 +172,7 @@ class Policy(ClusterPolicy):
             refuse("[policy] rack_policy", self.rack_policy, "use spread or none")
         if self.failover_spread not in FAILOVER_SPREADS:
             refuse("[policy] failover_spread", self.failover_spread, f"use one of {', '.join(FAILOVER_SPREADS)}")
-        for name in ("topics", "exclude_topics"):
+        for name in ("topics", "exclude_topics", "acks_one_topics"):
             for pattern in getattr(self, name):
                 check_pattern(f"[policy] {name}", pattern)
 

@@ -233,8 +233,18 @@ EXPOSURE = Table(
         column("position", "int", "order of the moments, from 0"),
         column("moment", "string", "before, while_moving, between_waves or after"),
         column("wave", "int", "the wave that runs, or the last that has ended; 0 before and after the plan"),
-        column("loss", "string", "broker, rack, some_broker, some_rack, or none: the state without a loss"),
-        column("lost", "string", "broker id or rack; empty for some_broker, some_rack and none"),
+        column(
+            "loss",
+            "string",
+            "broker, rack, some_broker, some_rack, two_brokers (the worst two, one after the other), or none: the "
+            "state without a loss",
+        ),
+        column(
+            "lost",
+            "string",
+            "broker id or rack; two ids in the order of the losses, with a comma; empty for some_broker, some_rack "
+            "and none",
+        ),
         column(
             "writes_stopped",
             "int",
@@ -256,11 +266,26 @@ EXPOSURE = Table(
             "partitions; null if this saves no bytes between racks",
             nullable=True,
         ),
+        column(
+            "lost_bytes",
+            "bigint",
+            "acknowledged bytes that are gone at most once another replica leads; some_broker and some_rack: of the "
+            "loss that loses most",
+            nullable=True,
+        ),
+        column("lost_records", "bigint", "records in lost_bytes; null if offsets are unknown", nullable=True),
+        column(
+            "sole_bytes",
+            "bigint",
+            "bytes that no other living replica has at most: gone if the disks do not come back; some_broker and "
+            "some_rack: of the loss that has most",
+            nullable=True,
+        ),
     ),
     key=("position", "loss", "lost"),
     checks=(
         ("moment_known", "moment IN ('before', 'while_moving', 'between_waves', 'after')"),
-        ("loss_known", "loss IN ('none', 'broker', 'rack', 'some_broker', 'some_rack')"),
+        ("loss_known", "loss IN ('none', 'broker', 'rack', 'some_broker', 'some_rack', 'two_brokers')"),
     ),
 )
 

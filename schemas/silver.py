@@ -162,6 +162,9 @@ PARTITION_LOAD = Table(
             "those of them that are not in tiered storage yet; null if unknown",
             nullable=True,
         ),
+        column("log_records", "bigint", "records on the leader's disk, by offsets; null if unknown", nullable=True),
+        column("lag_brokers", "array<int>", "replicas whose ends are known, ascending; null if none is", nullable=True),
+        column("lag_records", "array<bigint>", "records that each of them lacks; null if none is known", nullable=True),
     ),
     key=("topic", "partition"),
     checks=(

@@ -17,6 +17,7 @@ _TYPES: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),
     "timestamp": T.TimestampType(),
     "array<int>": T.ArrayType(T.IntegerType()),
+    "array<bigint>": T.ArrayType(T.LongType()),
     "array<string>": T.ArrayType(T.StringType()),
     "map<string,string>": T.MapType(T.StringType(), T.StringType(), valueContainsNull=False),
     "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>": T.ArrayType(

@@ -15,6 +15,7 @@ Type = Literal[
     "boolean",
     "timestamp",
     "array<int>",
+    "array<bigint>",
     "array<string>",
     "array<struct<path:string,capacity_bytes:bigint,used_bytes:bigint,logs:int,is_open:boolean>>",
     "array<struct<topic:string,partitions:array<int>>>",

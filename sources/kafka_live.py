@@ -2,16 +2,17 @@
 
 Options: ``bootstrap.servers``; ``client.config``, a file with Kafka client properties that is read where the query is
 planned (put secrets there, because Spark may show options); ``kafka.*``, single properties that override the file's;
-``brokers.per.task`` (8); ``timeout.seconds`` (15), how long to wait for the first connection.
+``brokers.per.task`` (8); ``timeout.seconds`` (15), how long to wait for the first connection; ``acks.one.topics``, a
+JSON list of regular expressions: topics whose producers do not wait for followers.
 
 Rows are (kind, line, payload, source): the records of sources/record.py with their payload as JSON. One task reads
-brokers, topics, reassignments, offsets of tiered topics and consumer groups; each other task reads the log directories
+brokers, topics, reassignments, offsets and consumer groups; each other task reads the log directories
 and configs of a few brokers.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -25,7 +26,7 @@ from sources.kafka_options import client_options
 
 FORMAT = "kafka_topology"
 SCHEMA = "kind string, line int, payload string, source string"
-_OWN = ("bootstrap.servers", "client.config", "brokers.per.task", "timeout.seconds", "path")
+_OWN = ("bootstrap.servers", "client.config", "brokers.per.task", "timeout.seconds", "acks.one.topics", "path")
 _RAISED = re.compile(r"\b(InputError|ConfigError): ([^\n]+)")
 
 
@@ -40,9 +41,10 @@ class Share(InputPartition):
 class TopologyReader(DataSourceReader):
     """Plans one task for the topology and one for each group of live brokers."""
 
-    def __init__(self, options: Mapping[str, object], brokers_per_task: int) -> None:
+    def __init__(self, options: Mapping[str, object], brokers_per_task: int, acks_one: Sequence[str] = ()) -> None:
         self._options = dict(options)
         self._brokers_per_task = brokers_per_task
+        self._acks_one = tuple(acks_one)
 
     def partitions(self) -> list[InputPartition]:
         """The tasks; fenced brokers get none."""
@@ -62,7 +64,7 @@ class TopologyReader(DataSourceReader):
                 records = kafka_admin.describe_brokers(admin, ids, defaults=partition.defaults)
             else:
                 topology = list(kafka_admin.topology(admin))
-                others = live_offsets.tiered_offsets(admin, topology), live_consumers.consumer_groups(admin)
+                others = live_offsets.offsets(admin, topology, self._acks_one), live_consumers.consumer_groups(admin)
                 records = chain(topology, *others)
             for record in records:
                 yield record.kind, record.line, json.dumps(dict(record.payload), sort_keys=True), source
@@ -91,14 +93,15 @@ class KafkaTopology(DataSource):
         given = {str(name).lower(): str(value) for name, value in self.options.items()}
         unknown = sorted(name for name in given if name not in _OWN and not name.startswith("kafka."))
         if unknown:
-            raise ConfigError(f"unknown options {unknown} of {FORMAT}; known options are {_OWN[:4]} and kafka.*")
+            raise ConfigError(f"unknown options {unknown} of {FORMAT}; known options are {_OWN[:5]} and kafka.*")
         single = {name: value for name, value in given.items() if name.startswith("kafka.")}
         options = client_options(kafka_admin.properties_of(given.get("client.config", "")) | single)
         servers = given.get("bootstrap.servers") or options.get("bootstrap_servers")
         if not servers:
             raise ConfigError(f"option bootstrap.servers of {FORMAT} is missing: set it to host:port of some brokers")
         own = {"bootstrap_servers": servers, "bootstrap_timeout_ms": 1000 * _positive(given, "timeout.seconds", 15)}
-        return TopologyReader(options | own, _positive(given, "brokers.per.task", 8))
+        acks_one = json.loads(given.get("acks.one.topics", "[]"))
+        return TopologyReader(options | own, _positive(given, "brokers.per.task", 8), acks_one)
 
 
 def register(spark: SparkSession) -> None:

@@ -25,6 +25,7 @@ TIERED = "remote.storage.enable"  # the config of topics with records in tiered 
 EARLIEST, EARLIEST_LOCAL, PENDING_UPLOAD, LATEST = TIMES = (
     *("earliest", "earliest_local", "earliest_pending_upload", "latest"),
 )
+REPLICA_LATEST = "replica_latest"  # the end of one replica, which no output of the tool has
 _NAMED = re.compile(r"(?:.*/)?offsets-(earliest(?:-local|-pending-upload)?|latest)\.[^/]*")
 _LINE = re.compile(r"[ \t>#]*(\S+):([0-9]{1,10}):(-?[0-9]{0,40})[ \t]*")
 _HEAD = 1_000  # characters: a line has at most 300
@@ -51,5 +52,5 @@ def parse(text: str, name: str) -> Iterator[Record]:
             yield malformed(line=number, expected=EXPECTED, reason=str(fault), remedy=remedy, text=line)
             continue
         offset = integer(match[3])
-        payload = {"topic": match[1], "partition": int(match[2]), "time": time}
+        payload = {"topic": match[1], "partition": int(match[2]), "time": time, "broker_id": None}
         yield Record("offset", number, {**payload, "offset": None if offset == -1 else offset})

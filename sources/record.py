@@ -26,8 +26,8 @@ capacity           broker_id (-1: every broker without its own entry), log_dir (
                    null), doubt (why a number is probably in another unit, or null)
 metric             metric, topic, partition, broker_id, observed_at (ISO 8601 UTC or null), value, instance (or null)
 partition_load     topic, partition, size_bytes, in_bytes_per_s, out_bytes_per_s (each or null): from a table of loads
-offset             topic, partition, time (earliest, earliest_local, earliest_pending_upload or latest), offset (null:
-                   Kafka does not know it)
+offset             topic, partition, time (earliest, earliest_local, earliest_pending_upload or latest: of the leader;
+                   replica_latest: of broker_id, else null), offset (null: Kafka does not know it)
 consumer_group     group, protocol (classic, consumer, or null), state, assignor, coordinator_id, members (a number),
                    epoch (of the group; null in the classic protocol): each null when the source does not print it;
                    is_complete (bool: false if the source names the group, and can't read its members)

@@ -29,6 +29,7 @@ _ARROW: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "array<int>": pa.list_(pa.int32()),
+    "array<bigint>": pa.list_(pa.int64()),
     "array<string>": pa.list_(pa.string()),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),

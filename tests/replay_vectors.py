@@ -30,6 +30,7 @@ from optimizer.kafka.striped_placer import StripedReplicaPlacer, rack_layout
 from optimizer.kafka.throttle import config_entries, tool_throttles
 from optimizer.kafka.versions import completion_rule
 from tests.kafka_rules.elections import ElectionRules, Partition, fence
+from tests.kafka_rules.truncation import Log, follow
 
 Query = dict[str, Any]
 Key = tuple[str, int]
@@ -215,6 +216,15 @@ def _elect(query: Query) -> Any:
     return states
 
 
+def _truncate(query: Query) -> Any:
+    leader, follower = (
+        Log(tuple((epoch, start) for epoch, start in query[side]["epochs"]), query[side]["end"])
+        for side in ("leader", "follower")
+    )
+    kept = follow(leader, follower)
+    return kept and {"end": kept.end, "epochs": [[*entry] for entry in kept.epochs]}
+
+
 WITHOUT_RACKS = {
     "roundrobin": round_robin_assignment,
     "sticky": sticky_assignment,
@@ -252,6 +262,7 @@ def _assignor(query: Query) -> Any:
 
 OPERATIONS: dict[str, Callable[[Query], Any]] = {
     "random": _random,
+    "truncate": _truncate,
     "shuffle": _shuffle,
     "hashorder": _hash_order,
     "racklist": _rack_list,

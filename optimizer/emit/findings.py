@@ -16,6 +16,7 @@ WORST_FIRST = (
     FindingCode.NEWLY_EXPOSED,
     FindingCode.UNEXPLAINED,
     FindingCode.UNDER_REPLICATED,
+    FindingCode.LOSES_RECORDS,
     FindingCode.WAVE_TOO_LONG,
     FindingCode.LIMITED,
     FindingCode.NOT_EMPTIED,
@@ -41,6 +42,7 @@ WORST_FIRST = (
     FindingCode.FACTOR_UNUSED,
     FindingCode.TOPICS_UNUSED,
     FindingCode.EXCLUDE_UNUSED,
+    FindingCode.ACKS_UNUSED,
     FindingCode.NOT_FREE,
 )
 FACTS = (

@@ -1,6 +1,7 @@
 """Rows of ``exposure`` and ``wave_findings`` of one cluster: what losses would do at every moment of its plan."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,17 +67,21 @@ def _busiest_over_mean(exposed: Exposed, leader: Ints, hosts: Ints) -> float:
 
 UNKNOWN_MIN_ISR = 1  # Kafka's default of min.insync.replicas
 NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_broker", "some_rack"
+TWO_BROKERS = "two_brokers"
+# Within this time an in-sync follower had all that its leader has: Kafka's default of replica.lag.time.max.ms, and
+# half of it until the leader looks again (kafka.server.ReplicaManager.startup).
+_SYNC_SECONDS = 45
 # Columns that ``exposure_rows`` reads, besides those that name the cluster and the run.
 COLUMNS = (
     *("topic", "partition", "current_replicas", "proposed_replicas", "controller_replicas"),
     *("isr", "elr", "observers", "leader"),
     *("min_insync_replicas", "allows_unclean_election", "size_bytes", "copy_bytes", "tiered_copy_bytes"),
-    *("in_bytes_per_s", "out_bytes_per_s", "wave"),
+    *("in_bytes_per_s", "out_bytes_per_s", "wave", "log_records", "lag_brokers", "lag_records"),
 )
 
 
 def exposure_rows(
-    partitions: pd.DataFrame, hosts: pd.DataFrame, *, needs_whole_min_isr: bool
+    partitions: pd.DataFrame, hosts: pd.DataFrame, *, needs_whole_min_isr: bool, acks_one: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows of ``exposure`` and of ``wave_findings`` of one cluster, without the columns that name cluster and run.
 
@@ -88,15 +93,18 @@ def exposure_rows(
         Rows of ``instance_brokers``.
     needs_whole_min_isr : bool
         See ``optimizer.kafka.versions``.
+    acks_one : sequence of str
+        The setting ``acks_one_topics``.
     """
     brokers = to_brokers(hosts)
     rows = partitions.sort_values(["topic", "partition"], kind="stable").reset_index(drop=True)
-    exposed = _exposed(rows, brokers, counts_all=needs_whole_min_isr)
+    exposed = _exposed(rows, brokers, acks_one, counts_all=needs_whole_min_isr)
     result = exposure(exposed)
     findings = [
         *_stopping(rows, result.stops),
         *_newly_exposed(rows, result, brokers),
         *_under_replicated(rows, exposed, brokers, _troubles(hosts)),
+        *_losing(rows, exposed, result),
     ]
     return (
         _frame("exposure", _moment_rows(result.moments, brokers, _busiest_near_leaders(rows, hosts, exposed, brokers))),
@@ -104,7 +112,7 @@ def exposure_rows(
     )
 
 
-def _exposed(rows: pd.DataFrame, brokers: Brokers, *, counts_all: bool) -> Exposed:
+def _exposed(rows: pd.DataFrame, brokers: Brokers, acks_one: Sequence[str], *, counts_all: bool) -> Exposed:
     in_flight = rows["controller_replicas"].notna()
     replicas = replica_matrix(rows["controller_replicas"].where(in_flight, rows["current_replicas"]), brokers.ids)
     target = replica_matrix(rows["controller_replicas"].where(in_flight, rows["proposed_replicas"]), brokers.ids)
@@ -114,20 +122,48 @@ def _exposed(rows: pd.DataFrame, brokers: Brokers, *, counts_all: bool) -> Expos
     is_named = np.array([bool(name) for name in brokers.rack_names])
     named_racks = np.where(is_named, np.cumsum(is_named) - 1, -1)
     min_isr = rows["min_insync_replicas"].to_numpy(dtype="float64", na_value=float(UNKNOWN_MIN_ISR))
+    in_sync = members(replicas, rows["isr"], brokers.ids)
     return Exposed(
         replicas=replicas,
-        in_sync=members(replicas, rows["isr"], brokers.ids),
+        in_sync=in_sync,
         eligible=members(replicas, rows["elr"], brokers.ids),
         leader=np.where(leader >= 0, np.searchsorted(brokers.ids, leader), -1),
         min_isr=min_isr.astype(np.int64),
         allows_unclean=rows["allows_unclean_election"].eq(True).to_numpy(dtype=bool),
         load_bytes_per_s=outgoing + incoming * np.maximum(followers, 0),
+        **_logs(rows, replicas, in_sync, brokers.ids, acks_one),
         target=target,
         wave=rows["wave"].to_numpy(dtype="float64", na_value=0.0).astype(np.int64),
         rack=named_racks[brokers.rack] if brokers.racks_matter else np.full(len(brokers), -1),
         is_living=brokers.is_live,
         counts_all=counts_all,
     )
+
+
+def _logs(rows: pd.DataFrame, replicas: Ints, in_sync: Bools, ids: Ints, acks_one: Sequence[str]) -> dict[str, Ints]:
+    """The fields of ``Exposed`` about what replicas have of their leader's log.
+
+    Where nobody measured it, a replica out of sync counts as empty, and one in sync lacks what is produced in
+    ``_SYNC_SECONDS``.
+    """
+    log = rows["copy_bytes"].astype("Int64").fillna(rows["size_bytes"].astype("Int64")).to_numpy(dtype=np.int64)
+    records = rows["log_records"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
+    lacking = np.where(in_sync, 0, log[:, None])
+    topics = {topic: any(re.fullmatch(pattern, topic) for pattern in acks_one) for topic in rows["topic"].unique()}
+    waits = ~rows["topic"].map(topics).to_numpy(dtype=bool)
+    unacked = np.minimum(rows["in_bytes_per_s"].to_numpy(dtype=np.int64) * _SYNC_SECONDS, log)
+    measured = rows[rows["lag_brokers"].notna() & (records > 0)]
+    if len(measured):
+        row = np.repeat(measured.index.to_numpy(), measured["lag_brokers"].map(len))
+        asked, lags = (np.concatenate([*measured[name]]).astype(np.int64) for name in ("lag_brokers", "lag_records"))
+        lag_bytes = np.minimum(np.ceil(lags * (log[row] / records[row])).astype(np.int64), log[row])
+        at, slot = np.nonzero(replicas[row] == np.searchsorted(ids, asked)[:, None])
+        row, lag_bytes, follows = row[at], lag_bytes[at], in_sync[row[at], slot]
+        lacking[row[~follows], slot[~follows]] = lag_bytes[~follows]
+        unacked[row[follows]] = 0
+        np.maximum.at(unacked, row[follows], lag_bytes[follows])
+    unacked[waits] = 0
+    return {"log_bytes": log, "log_records": records, "lacking_bytes": lacking, "unacked_bytes": unacked}
 
 
 def _busiest_near_leaders(rows: pd.DataFrame, hosts: pd.DataFrame, exposed: Exposed, brokers: Brokers) -> Floats:
@@ -154,8 +190,13 @@ def _moment_rows(moments: Iterable[Moment], brokers: Brokers, near: Floats) -> I
             "near_leader_busiest_over_mean": near[moment.wave - 1] if moment.name == WHILE else None,
         }
         yield {**common, "loss": NONE, "lost": "", **now}
+        if pair := moment.in_turn:
+            lost = {"offline": pair.offline, "writes_stopped": pair.stopped, "lost_bytes": pair.lost_bytes}
+            yield {**common, "loss": TWO_BROKERS, "lost": ",".join(names[BROKER][b] for b in pair.brokers), **lost}
         for loss, some, losses in ((BROKER, SOME_BROKER, moment.brokers), (RACK, SOME_RACK, moment.racks)):
-            yield {**common, "loss": some, "lost": "", "writes_stopped": losses.stopped_by_some}
+            amounts = {"lost_bytes": losses.lost_bytes, "sole_bytes": losses.sole_bytes}
+            most = {name: int(values.max()) for name, values in amounts.items() if len(values)}
+            yield {**common, "loss": some, "lost": "", "writes_stopped": losses.stopped_by_some, **most}
             for number in _reported(losses, moment.name):
                 yield {**common, "loss": loss, "lost": names[loss][number], **_loss(losses, number)}
 
@@ -178,9 +219,13 @@ def _loss(losses: Losses, number: int) -> dict[str, Any]:
         "offline": losses.offline,
         "under_replicated": losses.under_replicated,
         "leaders_moved": losses.leaders_moved,
+        "lost_bytes": losses.lost_bytes,
+        "sole_bytes": losses.sole_bytes,
     }
+    records = int(losses.lost_records[number])
     return {
         **{name: int(values[number]) for name, values in counts.items()},
+        "lost_records": records if records >= 0 else None,
         "busiest_over_mean": float(losses.busiest_over_mean[number]),
     }
 
@@ -217,6 +262,26 @@ def _newly_exposed(rows: pd.DataFrame, result: Exposure, brokers: Brokers) -> It
         limit=len(rows),
         facts={"worst": worst, "names": names[:SHOWN]},
     )
+
+
+def _losing(rows: pd.DataFrame, exposed: Exposed, result: Exposure) -> Iterator[Finding]:
+    """A finding for each topic of which the loss of a broker or a rack loses acknowledged records."""
+    before, worst, after = result.lost_bytes
+    facts_of = {
+        "bytes": worst,
+        "before": before > 0,
+        "during": worst > np.maximum(before, after),
+        "after": after > 0,
+        "unclean": worst > exposed.unacked_bytes,
+        "acks_one": exposed.unacked_bytes > 0,
+    }
+    losing = rows.assign(**facts_of)[worst > 0]
+    for topic, some in losing.groupby("topic", sort=True):
+        sides = [side for side in ("before", "after") if some[side].any()]
+        when = "during" if some["during"].any() else "both" if len(sides) > 1 else sides[0]
+        facts = {name: bool(some[name].any()) for name in ("unclean", "acks_one")}
+        amount = int(some["bytes"].sum())
+        yield Finding(FindingCode.LOSES_RECORDS, when, topic=str(topic), amount=amount, limit=len(some), facts=facts)
 
 
 def _under_replicated(

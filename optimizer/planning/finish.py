@@ -267,6 +267,7 @@ def finish_cluster(
         ),
         *_unused_patterns(rows, set(policy.topics), FindingCode.TOPICS_UNUSED),
         *_unused_patterns(rows, set(policy.exclude_topics), FindingCode.EXCLUDE_UNUSED),
+        *_unused_patterns(rows, set(policy.acks_one_topics), FindingCode.ACKS_UNUSED),
         *cluster.failures,
         *([start_finding(brokers, cluster.bands, cluster.demand, cluster.loads)] if cluster.waits else []),
     ]

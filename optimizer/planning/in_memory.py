@@ -230,7 +230,12 @@ def tables_of_lists(
     waves = wave_rows(scheduled, hosts, settings=settings)
     measured = measure(planned.assign(replicas=planned["current_replicas"]), hosts, tonight.policy, placements)
     version = settings.kafka_versions().get(cluster_id, "")
-    exposure, findings = exposure_rows(planned, hosts, needs_whole_min_isr=needs_whole_min_isr(version))
+    exposure, findings = exposure_rows(
+        planned,
+        hosts,
+        needs_whole_min_isr=needs_whole_min_isr(version),
+        acks_one=settings.policy.acks_one_topics,
+    )
     flows, throttles = flow_rows(scheduled, hosts, settings=settings), throttle_rows(scheduled, hosts)
     is_given = given_inside is not None and len(given_inside) > 0
     if is_given or (moves_inside and "dir_balance" in flows and balances_dirs(settings, cluster_id)):

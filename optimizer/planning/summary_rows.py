@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from optimizer.planning.balance_rows import PLACEMENTS
-from optimizer.planning.exposed import BROKER, NONE, RACK, SOME_BROKER, SOME_RACK
+from optimizer.planning.exposed import BROKER, NONE, RACK, SOME_BROKER, SOME_RACK, TWO_BROKERS
 from optimizer.units import SECONDS_PER_HOUR
 
 AFTER, BASELINE, BEFORE = "after", "baseline", "before"
@@ -17,6 +17,12 @@ _FIGURE_OF_LOSS = {
     RACK: "stopped_by_worst_rack",
     SOME_BROKER: "stopped_by_some_broker",
     SOME_RACK: "stopped_by_some_rack",
+    TWO_BROKERS: "stopped_by_worst_two_brokers",
+}
+_AMOUNTS_OF_LOSS = {
+    (SOME_BROKER, "lost_bytes"): "lost_by_worst_broker_bytes",
+    (SOME_RACK, "lost_bytes"): "lost_by_worst_rack_bytes",
+    (SOME_BROKER, "sole_bytes"): "only_on_worst_broker_bytes",
 }
 _CHANGES = ("moved_bytes", "replicas_moved", "partitions_changed", "leader_changes", "factor_changes")
 Row = Mapping[str, Any]
@@ -151,12 +157,13 @@ def _leader_figures(leader_bounds: Rows) -> Iterator[Value]:
 
 
 def _exposure_figures(exposure: Rows) -> Iterator[Value]:
-    """Partitions that losses stop: by one loss or another, and by the worst; the busiest leader after a loss; and the
-    busiest leader of the worst wave if leaving replicas led meanwhile."""
+    """Partitions that losses stop: by one loss or another, and by the worst; what the worst lose; the busiest leader
+    after a loss; and the busiest leader of the worst wave if leaving replicas led meanwhile."""
     for row in exposure:
         figures = {_FIGURE_OF_LOSS[row["loss"]]: row["writes_stopped"]}
         if row["loss"] == BROKER:
             figures["busiest_after_broker_loss"] = row["busiest_over_mean"]
+        figures |= {name: row[amount] for (loss, amount), name in _AMOUNTS_OF_LOSS.items() if row["loss"] == loss}
         for figure, value in figures.items():
             if row["moment"] in (BEFORE, AFTER):
                 yield figure, row["moment"], value

@@ -2,7 +2,7 @@
 
 from optimizer.domain import FindingCode
 from optimizer.solve.findings.finding import SHOWN, Finding
-from optimizer.units import NEVER_SECONDS, agree, clause, first_of, human_time, plural
+from optimizer.units import NEVER_SECONDS, agree, clause, first_of, human_bytes, human_time, listed, plural
 from optimizer.wording import remedies
 from optimizer.wording.words import Words, ids
 
@@ -34,6 +34,21 @@ def stops_writes(finding: Finding) -> Words:
         "sync too few replicas are",
         f"set min.insync.replicas=1 on {topic} for that time, or run {agree(len(waves), 'the wave', 'these waves')} "
         "while nothing is produced to it",
+    )
+
+
+def loses_records(finding: Finding) -> Words:
+    """Amount: bytes at most; limit: partitions; facts ``unclean`` and ``acks_one``: why they may be lost."""
+    topic, unclean, acks_one = finding.topic, finding.facts["unclean"], finding.facts["acks_one"]
+    why = ["a leader may be elected that is not in sync"] * unclean
+    why += ["its producers do not wait for followers"] * acks_one
+    remedy = [f"set unclean.leader.election.enable=false on {topic}, or wait until all replicas are in sync"] * unclean
+    remedy += ["use acks=all in its producers"] * acks_one
+    return Words(
+        f"topic {topic}",
+        f"{clause(int(finding.limit or 0), 'partition', 'loses', 'lose')} acknowledged records if the leader's broker "
+        f"or rack fails, at most {human_bytes(finding.amount or 0)} in all: {listed(why)}",
+        "; ".join(remedy),
     )
 
 
@@ -203,6 +218,7 @@ BY_CODE = {
     FindingCode.STOPS_WRITES: stops_writes,
     FindingCode.RACK_EMPTIED: rack_emptied,
     FindingCode.NEWLY_EXPOSED: newly_exposed,
+    FindingCode.LOSES_RECORDS: loses_records,
     FindingCode.UNDER_REPLICATED: under_replicated,
     FindingCode.WAVE_TOO_LONG: wave_too_long,
     FindingCode.DEAD_BROKER: dead_broker,

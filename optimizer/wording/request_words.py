@@ -162,4 +162,5 @@ BY_CODE = {
     FindingCode.FACTOR_UNUSED: unused_pattern,
     FindingCode.TOPICS_UNUSED: unused_pattern,
     FindingCode.EXCLUDE_UNUSED: unused_pattern,
+    FindingCode.ACKS_UNUSED: unused_pattern,
 }

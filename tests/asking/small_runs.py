@@ -32,7 +32,11 @@ def frame(table: str, rows: Iterable[Row]) -> pd.DataFrame:
     """The frame that a comparison gets of these rows."""
     types = {c.name: c.type for c in schemas.ALL[table].columns}
     arrow = {"int": pa.int32(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
-    lists = {"array<int>": pa.list_(pa.int32()), "array<string>": pa.list_(pa.string())}
+    lists = {
+        "array<int>": pa.list_(pa.int32()),
+        "array<bigint>": pa.list_(pa.int64()),
+        "array<string>": pa.list_(pa.string()),
+    }
     known = {"string": pa.string(), "timestamp": pa.timestamp("us", tz="UTC"), **arrow, **lists}
     schema = pa.schema([(name, known[types[name]]) for name in COLUMNS[table]])
     return frame_of(pa.Table.from_pylist([full_row(table, row) for row in rows], schema=schema))

@@ -135,7 +135,8 @@ def test_what_is_left_without_a_reason_is_told_before_the_input() -> None:
 
 
 IN_ORDER = (
-    *("stops_writes", "rack_emptied", "newly_exposed", "unexplained", "under_replicated", "wave_too_long"),
+    *("stops_writes", "rack_emptied", "newly_exposed", "unexplained", "under_replicated", "loses_records"),
+    "wave_too_long",
     *("limited", "not_emptied", "rack_spread", "not_pinned", "not_resized"),
     *("left_for_disk", "log_dir_fills", "log_dir_over"),
     *("pin", "replication_factor", "no_spare_replica", "copied_for_sync", "topic_spread", "band", "leader_band"),
@@ -148,6 +149,7 @@ IN_ORDER = (
         "factor_unused",
         "topics_unused",
         "exclude_unused",
+        "acks_unused",
         "not_free",
     ),
     *("dead_broker", "fenced_broker", "no_racks", "nested_racks", "no_disk_capacity", "no_log_dir_capacity"),

@@ -25,7 +25,7 @@ from optimizer.stages.snapshot import snapshot
 from optimizer.stages.validate import validate
 from setup.jars import KAFKA, KAFKA_TIERED, is_ready
 from sources import kafka_admin
-from sources.live_offsets import tiered_offsets
+from sources.live_offsets import offsets
 from sources.record import Record
 from tests.execution.warehouse import load_plan, plan_of
 from tests.kafka import topics
@@ -112,7 +112,7 @@ def _records(cluster: Cluster) -> list[Record]:
     with kafka_admin.connected({"bootstrap_servers": cluster.bootstrap}) as admin:
         topology = list(kafka_admin.topology(admin))
         hosts = list(kafka_admin.describe_brokers(admin, [1, 2, 3], defaults=True))
-        return [*topology, *hosts, *tiered_offsets(admin, topology)]
+        return [*topology, *hosts, *offsets(admin, topology)]
 
 
 def _offsets(cluster: Cluster) -> dict[tuple[str, int, str], int]:

@@ -9,7 +9,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,10 @@ def can_compile() -> bool:
     return "jdk.compiler" in modules.stdout
 
 
-def kafka_answers(queries: list[Query]) -> list[Any]:
+def kafka_answers(queries: list[Query], program: Path = PROGRAM) -> list[Any]:
     """What Kafka's classes answer, in one process."""
     text = "".join(json.dumps(query) + "\n" for query in queries)
-    command = [*java_command(heap_mb=256, level="OFF"), str(PROGRAM)]
+    command = [*java_command(heap_mb=256, level="OFF"), str(program)]
     done = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -106,18 +106,18 @@ def differences(seed: int, groups: int) -> Iterator[tuple[Query, Any, Any]]:
             yield query, wanted, outcome.got
 
 
-def main() -> int:
-    """Print the kinds of groups, each difference and their number; 1 if there is one."""
+def main(differences: Callable[[int, int], Iterator[tuple[Query, Any, Any]]], noun: str) -> int:
+    """Print the first differences and their number; 1 if there is one."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--groups", type=int, default=20_000)
+    parser.add_argument(f"--{noun}", dest="count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    found = list(differences(options.seed, options.groups))
+    found = list(differences(options.seed, options.count))
     for query, wanted, got in found[:3]:
         print(json.dumps({"in": query, "kafka": wanted, "ballast": got}))
-    print(f"{options.groups} groups, {len(found)} different")
+    print(f"{options.count} {noun}, {len(found)} different")
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(differences, "groups"))

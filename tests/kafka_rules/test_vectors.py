@@ -19,6 +19,7 @@ COUNTS = {
     "reassign": 292,
     "reassign_ends": 552,
     "striped": 300,
+    "truncate": 400,
 }
 
 

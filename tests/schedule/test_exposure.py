@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +28,24 @@ class Row:
     min_isr: int = 1
     allows_unclean: bool = False
     load: int = 10
+    log: int = 100
+    records: int = -1
+    unacked: int = 0
+    lacking: tuple[int, ...] = ()
+
+    def lacks(self, state: Partition, broker: int, dead: Sequence[int]) -> int:
+        """What a replica lacks of the leader's log."""
+        if broker == state.leader and broker not in dead:
+            return 0
+        if broker in dead:
+            return self.log
+        if broker in (*state.isr, *state.elr):
+            return self.unacked
+        return self.measured(broker)
+
+    def measured(self, broker: int) -> int:
+        """What a replica out of sync lacks; all, if nobody knows."""
+        return dict(zip(self.partition.replicas, self.lacking, strict=False)).get(broker, self.log)
 
 
 def row(
@@ -57,6 +77,10 @@ def exposed(
         min_isr=np.array([x.min_isr for x in rows]),
         allows_unclean=np.array([x.allows_unclean for x in rows]),
         load_bytes_per_s=np.array([x.load for x in rows]),
+        log_bytes=np.array([x.log for x in rows]),
+        log_records=np.array([x.records for x in rows]),
+        lacking_bytes=np.where(isr, 0, matrix([[x.measured(b) for b in x.partition.replicas] for x in rows])),
+        unacked_bytes=np.array([x.unacked for x in rows]),
         target=matrix([x.target for x in rows]),
         wave=np.array([x.wave for x in rows]),
         rack=np.array(racks),
@@ -161,16 +185,15 @@ def clusters(draw: st.DrawFn) -> tuple[list[Row], list[int], list[int], bool]:
         if isr and not wave and draw(st.booleans()):
             partition = _in_flight(partition, target, draw(st.integers(0, 3)))
         unclean = bool(isr) and draw(st.booleans())
-        rows.append(
-            Row(
-                partition,
-                tuple(target) if wave else partition.replicas,
-                wave,
-                min_isr,
-                unclean,
-                draw(st.integers(0, 9)),
-            )
-        )
+        planned = tuple(target) if wave else partition.replicas
+        lags = st.lists(st.integers(0, 100), min_size=len(partition.replicas), max_size=len(partition.replicas))
+        logs: dict[str, Any] = {
+            "load": draw(st.integers(0, 9)),
+            "records": draw(st.sampled_from([-1, 10, 1000])),
+            "unacked": draw(st.sampled_from([0, 0, 7])),
+            "lacking": tuple(draw(lags)) if draw(st.booleans()) else (),
+        }
+        rows.append(Row(partition, planned, wave, min_isr, unclean, **logs))
     return rows, racks, dead, draw(st.booleans())
 
 
@@ -200,6 +223,62 @@ def expected(
         total = sum(load.values())
         ratios.append(max(load.values()) * len(held - set(lost)) / total if total else float("nan"))
     return counts, ratios, some
+
+
+def lost_bytes(state: Partition, x: Row, lost: Sequence[int], dead: Sequence[int], *, in_turn: bool) -> int:
+    """Bytes that the leader had and the last leader has not; with ``in_turn`` each leader in between counts too."""
+    now, down, gone, leader = state, set(dead), 0, _leader(state, x, dead)
+    if leader is None:
+        return 0
+    rules = ElectionRules(x.min_isr, has_elr=bool(state.elr), allows_unclean=x.allows_unclean)
+    for number, broker in enumerate(lost, 1):
+        down.add(broker)
+        now = fence(now, broker, down=down, rules=rules)
+        counts = in_turn or number == len(lost)
+        if counts and now.leader is not None and now.leader != leader:
+            leader = now.leader
+            gone = max(gone, x.lacks(state, leader, dead))
+    return gone
+
+
+def expected_bytes(
+    states: States, rows: Sequence[Row], groups: Sequence[Sequence[int]], dead: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The bytes that each loss loses, their records, and the bytes that no other living replica has."""
+    lost, records, sole = ([0] * len(groups) for _ in range(3))
+    for number, group in enumerate(groups):
+        for x, options in zip(rows, states, strict=True):
+            gone = max(lost_bytes(state, x, group, dead, in_turn=False) for state in options)
+            lost[number] += gone
+            if records[number] < 0 or (gone and x.records < 0):
+                records[number] = -1
+            else:
+                records[number] += round(gone * (x.records / x.log))
+            sole[number] += max(
+                0
+                if _leader(state, x, dead) is None
+                else max(gone, min((x.lacks(state, b, dead) for b in state.replicas if b not in group), default=x.log))
+                for state in options
+            )
+    return lost, records, sole
+
+
+def worst_in_turn(
+    states: States, rows: Sequence[Row], living: Sequence[int], dead: Sequence[int], *, counts_all: bool
+) -> tuple[tuple[int, int], int, int, int]:
+    """The worst of all losses of two brokers in turn: they, what stops, what is offline, and what is lost."""
+    best: tuple[tuple[int, int, int], tuple[int, int]] | None = None
+    for pair in permutations(living, 2):
+        sums = [0, 0, 0]
+        for x, (state,) in zip(rows, states, strict=True):
+            now, end = (outcome(state, x, lost, dead, counts_all=counts_all) for lost in ((), pair))
+            sums[0] += end.is_stopped and not now.is_stopped
+            sums[1] += end.leader is None and _leader(state, x, dead) is not None
+            sums[2] += lost_bytes(state, x, pair, dead, in_turn=True)
+        if best is None or tuple(sums) > best[0]:
+            best = (sums[0], sums[1], sums[2]), pair
+    assert best is not None
+    return best[1], *best[0]
 
 
 def without_loss(states: States, rows: Sequence[Row], dead: Sequence[int], *, counts_all: bool) -> tuple[int, set[int]]:
@@ -235,9 +314,19 @@ def test_every_failure_at_every_moment(case: tuple[list[Row], list[int], list[in
             assert np.stack(sums, axis=1).tolist() == counts
             assert losses.busiest_over_mean == pytest.approx(ratios, nan_ok=True)
             assert losses.stopped_by_some == len(some)
+            in_bytes = (losses.lost_bytes, losses.lost_records, losses.sole_bytes)
+            assert tuple(x.tolist() for x in in_bytes) == expected_bytes(states, rows, groups, dead)
             stopped_by_some[-1] |= some
         offline, stopped = without_loss(states, rows, dead, counts_all=counts_all)
         assert (moment.offline, moment.stopped) == (offline, len(stopped))
+        living = [b for b in range(len(racks)) if b not in dead]
+        if moment.name in (BEFORE, AFTER) and len(living) > 1:
+            pair = moment.in_turn
+            assert pair is not None
+            worst = worst_in_turn(states, rows, living, dead, counts_all=counts_all)
+            assert (pair.brokers, pair.stopped, pair.offline, pair.lost_bytes) == worst
+        else:
+            assert moment.in_turn is None
         _, (ratio,), _ = expected(states, rows, [()], dead, counts_all=counts_all)
         assert moment.busiest_over_mean == pytest.approx(ratio, nan_ok=True)
         stopped_now.append(stopped)

@@ -23,7 +23,7 @@ EQUAL = make_brokers([0, 1, 2, 3])
 
 def busiest(brokers: Brokers, partitions: Partitions, lists: Ints) -> float:
     """The busiest leader over the mean after the worst failure of a broker, as the exposure of a plan counts it."""
-    held = lists >= 0
+    held, nothing = lists >= 0, np.zeros(len(lists), dtype=np.int64)
     state = Exposed(
         replicas=lists,
         in_sync=held,
@@ -32,8 +32,12 @@ def busiest(brokers: Brokers, partitions: Partitions, lists: Ints) -> float:
         min_isr=np.ones(len(lists), dtype=np.int64),
         allows_unclean=np.zeros(len(lists), dtype=bool),
         load_bytes_per_s=partitions.out_bytes_per_s + (held.sum(axis=1) - 1) * partitions.in_bytes_per_s,
+        log_bytes=nothing,
+        log_records=nothing,
+        lacking_bytes=np.zeros_like(lists),
+        unacked_bytes=nothing,
         target=lists,
-        wave=np.zeros(len(lists), dtype=np.int64),
+        wave=nothing,
         rack=np.full(len(brokers), -1),
         is_living=brokers.is_live,
         counts_all=False,

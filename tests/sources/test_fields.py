@@ -22,7 +22,7 @@ FIELDS = {
     "capacity": "broker_id log_dir disk_bytes in_bytes_per_s out_bytes_per_s as_written doubt",
     "metric": "metric topic partition broker_id observed_at value instance",
     "partition_load": "topic partition size_bytes in_bytes_per_s out_bytes_per_s",
-    "offset": "topic partition time offset",
+    "offset": "topic partition time broker_id offset",
     "consumer_group": "group protocol state assignor coordinator_id members epoch is_complete",
     "consumer_offset": "group topic partition current_offset end_offset lag member_id host client_id",
     "consumer_member": "group member_id instance_id host client_id partitions assigned protocol",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.admin import ListGroupsResponse
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from optimizer.errors import InputError
 from sources import kafka_admin
@@ -78,7 +79,9 @@ class FakeAdmin:
         return []
 
     def answer_of(self, broker_id: int, request: Any) -> Any:
-        """No broker coordinates a consumer group."""
+        """No broker coordinates a consumer group, or knows offsets."""
+        if isinstance(request, ListOffsetsRequest):
+            return ListOffsetsResponse(topics=[])
         return ListGroupsResponse(error_code=0, groups=[])
 
 

@@ -1,4 +1,4 @@
-"""Offsets of tiered topics from their leaders, with a fake client that answers with the library's own responses."""
+"""Offsets from leaders and from replicas that lag, with a fake client that answers with the library's own responses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -8,22 +8,30 @@ from kafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from sources.kafka_admin import AskingAdmin
-from sources.live_offsets import tiered_offsets
+from sources.live_offsets import offsets
 from sources.record import Record
 
-TIMES = {-1: "latest", -4: "earliest_local", -6: "earliest_pending_upload"}
-VERSIONS = {-1: 1, -4: 8, -6: 11}
+TIMES = {-1: "latest", -2: "earliest", -4: "earliest_local", -6: "earliest_pending_upload"}
+VERSIONS = {-1: 1, -2: 1, -4: 8, -6: 11}
 
 
 class Leaders:
-    """Brokers that answer with offsets; ``newest`` is the newest version of ListOffsets that they know."""
+    """Brokers that answer with offsets; ``newest`` is the newest version of ListOffsets that they know.
 
-    def __init__(self, offsets: Mapping[tuple[str, int], Mapping[int, int]], newest: int = 11) -> None:
-        self.offsets, self.newest = offsets, newest
+    ``ends``: of a replica that is asked itself, by topic, partition and broker.
+    """
+
+    def __init__(
+        self,
+        offsets: Mapping[tuple[str, int], Mapping[int, int]],
+        newest: int = 11,
+        ends: Mapping[tuple[str, int, int], int] | None = None,
+    ) -> None:
+        self.offsets, self.newest, self.ends = offsets, newest, ends or {}
         self.asked: list[tuple[int, int, list[tuple[str, list[int]]]]] = []
 
     def answer_of(self, broker_id: int, request: ListOffsetsRequest) -> Any:
-        """The answer of a leader, encoded and decoded; broker 9 does not answer."""
+        """The answer of a broker, encoded and decoded; broker 9 does not answer."""
         topics = [(topic.name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
         (timestamp,) = {p.timestamp for topic in request.topics for p in topic.partitions}
         assert request._min_version == VERSIONS[timestamp]
@@ -33,37 +41,47 @@ class Leaders:
         if VERSIONS[timestamp] > self.newest:
             raise IncompatibleBrokerVersion("too old")
         topic_of = ListOffsetsResponse.ListOffsetsTopicResponse
+        assert request.replica_id in (-1, -2)
+        of = {(topic, n): {timestamp: end} for (topic, n, b), end in self.ends.items() if b == broker_id}
+        known = of if request.replica_id == -2 else self.offsets
         answers = [
-            topic_of(name=name, partitions=[self._partition(topic_of, name, n, timestamp) for n in numbers])
+            topic_of(name=name, partitions=[_partition(topic_of, known.get((name, n)), n, timestamp) for n in numbers])
             for name, numbers in topics
         ]
         answer = ListOffsetsResponse(throttle_time_ms=0, topics=answers)
         return ListOffsetsResponse.decode(bytes(answer.encode(version=8)), version=8)
 
-    def _partition(self, topic_of: Any, name: str, number: int, timestamp: int) -> Any:
-        known = self.offsets.get((name, number))
-        return topic_of.ListOffsetsPartitionResponse(
-            partition_index=number,
-            error_code=0 if known else 29,
-            timestamp=-1,
-            offset=known[timestamp] if known else -1,
-            leader_epoch=0,
-        )
+
+def _partition(topic_of: Any, known: Mapping[int, int] | None, number: int, timestamp: int) -> Any:
+    return topic_of.ListOffsetsPartitionResponse(
+        partition_index=number,
+        error_code=0 if known else 29,
+        timestamp=-1,
+        offset=known[timestamp] if known else -1,
+        leader_epoch=0,
+    )
 
 
 def topology(**topics: tuple[str, Sequence[int | None]]) -> list[Record]:
-    """Topics with their configs and the leader of each partition."""
+    """Topics with their configs and the leader of each partition, which is its only replica."""
     return [
+        *(Record("broker", 0, {"broker_id": broker, "fenced": broker == 8}) for broker in range(1, 10)),
+    ] + [
         record
         for topic, (configs, leaders) in topics.items()
         for record in (
             Record("topic", 0, {"topic": topic, "configs": configs}),
-            *(
-                Record("partition", 0, {"topic": topic, "partition": number, "leader": leader})
-                for number, leader in enumerate(leaders)
-            ),
+            *(placed(topic, number, leader, [leader], [leader]) for number, leader in enumerate(leaders)),
         )
     ]
+
+
+def placed(
+    topic: str, number: int, leader: int | None, replicas: Sequence[int | None], isr: Sequence[int | None]
+) -> Record:
+    """A partition."""
+    payload = {"topic": topic, "partition": number, "leader": leader, "replicas": replicas, "isr": isr}
+    return Record("partition", 0, payload)
 
 
 TIERED = "remote.storage.enable=true,retention.ms=5"
@@ -71,9 +89,9 @@ TOPICS = topology(t=(TIERED, [2, 1, None]), u=(TIERED, [2]), plain=("remote.stor
 OFFSETS = {("t", 0): {-1: 9, -4: 4, -6: 7}, ("t", 1): {-1: 8, -4: 0, -6: -1}, ("u", 0): {-1: 1, -4: 1, -6: 1}}
 
 
-def read(admin: Leaders, records: Sequence[Record] = TOPICS) -> list[Record]:
+def read(admin: Leaders, records: Sequence[Record] = TOPICS, *acks_one: str) -> list[Record]:
     """What the brokers report."""
-    return list(tiered_offsets(cast(AskingAdmin, admin), records))
+    return list(offsets(cast(AskingAdmin, admin), records, acks_one))
 
 
 def offsets_of(records: Sequence[Record]) -> dict[tuple[str, int], dict[str, int | None]]:
@@ -93,7 +111,7 @@ def test_each_leader_is_asked_for_its_partitions_of_tiered_topics() -> None:
     assert [record.kind for record in records] == ["offset"] * 9
     assert sorted(admin.asked) == sorted(
         (broker, timestamp, topics)
-        for timestamp in TIMES
+        for timestamp in (-1, -4, -6)
         for broker, topics in ((1, [("t", [1])]), (2, [("t", [0]), ("u", [0])]))
     )
 
@@ -124,3 +142,34 @@ def test_what_cannot_be_read_is_one_warning(
     """The run goes on with an upper bound."""
     (warning,) = read(Leaders(offsets), records)
     assert (warning.payload["reason"], warning.payload["severity"]) == (reason, "warning")
+
+
+LAGGING = [
+    *topology(plain=("", []), loose=("", []), strict=("", [])),
+    placed("plain", 0, 1, [1, 2, 3, 8, 9], [1, 3]),  # 2 and 9 are out of sync, 8 is fenced, 9 does not answer
+    placed("plain", 1, None, [2, 3], [2]),
+    placed("loose", 0, 1, [1, 2], [1, 2]),
+    placed("strict", 0, 1, [1, 2], [1, 2]),
+]
+ENDS = {("plain", 0, 2): 40, ("loose", 0, 2): 95}
+
+
+def test_replicas_that_lag_are_asked_for_their_own_ends() -> None:
+    """The living ones out of sync, and of topics with acks=1 also those in sync; then the leader for start and end."""
+    admin = Leaders({("plain", 0): {-1: 100, -2: 10}, ("loose", 0): {-1: 96, -2: 0}}, ends=ENDS)
+    records = read(admin, LAGGING, "lo+se")
+    names = ("topic", "time", "broker_id", "offset")
+    assert {record.kind for record in records} == {"offset"}
+    assert sorted([record.payload[name] for name in names] for record in records if record.payload["broker_id"]) == [
+        ["loose", "replica_latest", 2, 95],
+        ["plain", "replica_latest", 2, 40],
+    ]
+    assert sorted(
+        [record.payload[name] for name in names] for record in records if not record.payload["broker_id"]
+    ) == [
+        ["loose", "earliest", None, 0],
+        ["loose", "latest", None, 96],
+        ["plain", "earliest", None, 10],
+        ["plain", "latest", None, 100],
+    ]
+    assert [broker for broker, *_ in admin.asked] == [2, 9, 1, 1]  # the leaders last: the difference is never too small

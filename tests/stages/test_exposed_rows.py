@@ -31,7 +31,8 @@ def partition(number: int, current: Sequence[int], proposed: Sequence[int] = (),
         "controller_replicas": None, "adding_replicas": None, "isr": sorted(current), "elr": None,
         "observers": None, "leader": current[0],
         "min_insync_replicas": None, "allows_unclean_election": None, "in_bytes_per_s": 1, "out_bytes_per_s": 10,
-        "size_bytes": 5, "copy_bytes": None, "tiered_copy_bytes": None, "wave": 1 if proposed else None,
+        "size_bytes": 5, "copy_bytes": None, "tiered_copy_bytes": None, "log_records": None,
+        "lag_brokers": None, "lag_records": None, "wave": 1 if proposed else None,
     }  # fmt: skip
     return row | changes
 
@@ -104,7 +105,7 @@ def test_eligible_leaders_and_unclean_elections_keep_a_leader() -> None:
 def test_without_racks_only_brokers_are_lost() -> None:
     """Rows of racks need racks."""
     exposure, _ = exposure_rows(pd.DataFrame([partition(0, [11])]), HOSTS.assign(rack=None), needs_whole_min_isr=False)
-    assert set(exposure["loss"]) == {"none", "broker", "some_broker", "some_rack"}
+    assert set(exposure["loss"]) == {"none", "broker", "some_broker", "some_rack", "two_brokers"}
 
 
 def near_leaders(exposure: pd.DataFrame) -> dict[int, float]:
@@ -216,3 +217,67 @@ def test_what_stays_and_what_leaves_are_two_findings() -> None:
         "under-replicated (broker 1): the plan removes these replicas",
     ]
     assert found[["when", "amount", "limit"]].values.tolist() == [["both", 13, 14], ["before", 1, 14]]
+
+
+def lost(exposure: pd.DataFrame, moment: str, lost: str) -> tuple[Any, ...]:
+    """Bytes and records that a loss loses, and bytes that nobody else has; None if unknown."""
+    (row,) = exposure[(exposure["moment"] == moment) & (exposure["lost"] == lost)].to_dict("records")
+    return row["lost_bytes"], row["lost_records"], row["sole_bytes"]
+
+
+LAG = {"log_records": 100, "lag_brokers": [12], "lag_records": [25]}
+UNCLEAN: dict[str, Any] = {"isr": [11], "allows_unclean_election": True, "size_bytes": 1000}
+
+
+@pytest.mark.parametrize(
+    ("changes", "acks_one", "expected"),
+    [
+        ({**UNCLEAN, **LAG}, [], (250, 25, 250)),
+        (UNCLEAN, [], (1000, None, 1000)),
+        ({**UNCLEAN, **LAG, "allows_unclean_election": False}, [], (0, 0, 250)),
+        ({**LAG, "size_bytes": 1000}, [], (0, 0, 0)),
+        ({**LAG, "size_bytes": 1000}, ["u", "t+"], (250, 25, 250)),
+        ({"size_bytes": 1000}, ["t"], (45, None, 45)),
+        ({**LAG, "size_bytes": 1000, "copy_bytes": 500}, ["t"], (125, 25, 125)),
+        ({**LAG, "size_bytes": 1000, "lag_records": [300]}, ["t"], (1000, 100, 1000)),
+    ],
+)
+def test_what_the_leaders_broker_loses(
+    changes: dict[str, Any], acks_one: Sequence[str], expected: tuple[Any, ...]
+) -> None:
+    """By the end of the replica that follows; an unknown end is an empty replica, or 45 seconds of one in sync."""
+    rows = pd.DataFrame([partition(0, [11, 12], **changes), partition(1, [13])])
+    exposure, _ = exposure_rows(rows, HOSTS, needs_whole_min_isr=False, acks_one=acks_one)
+    assert lost(exposure, "before", "11") == expected
+    assert lost(exposure, "before", "12") == (0, 0, 0)
+
+
+def test_a_copy_that_is_not_in_sync_yet_is_no_copy() -> None:
+    """While the wave runs, the new replica would lead with nothing, so this loses more than before the plan."""
+    row = partition(0, [11, 12], [14, 11], **UNCLEAN, **LAG)
+    exposure, findings = planned(row)
+    assert losses_of(exposure, "lost_bytes") == {"before": 250, "while_moving": 1000, "after": 0}
+    assert losses_of(exposure, "sole_bytes") == {"before": 250, "while_moving": 1000, "after": 0}
+    (found,) = (row for _, row in findings.iterrows() if row["code"] == FindingCode.LOSES_RECORDS)
+    assert (found["when"], found["amount"], found["limit"], found["subject"]) == ("during", 1000, 1, "topic t")
+    assert found["detail"] == (
+        "1 partition loses acknowledged records if the leader's broker or rack fails, at most 1.00 kB in all: "
+        "a leader may be elected that is not in sync"
+    )
+    assert found["remedy"].startswith("set unclean.leader.election.enable=false on t, or wait")
+
+
+def losses_of(exposure: pd.DataFrame, name: str) -> dict[str, int]:
+    """The most that one broker's loss loses, by moment."""
+    rows = exposure[exposure["loss"] == "some_broker"]
+    return dict(zip(rows["moment"], rows[name], strict=True))
+
+
+def test_the_worst_two_brokers_are_one_row() -> None:
+    """Before and after the plan; the first of pairs that are equally bad, in the order of the losses."""
+    exposure, _ = planned(partition(0, [11, 12], [11, 13]), partition(1, [12, 13], min_insync_replicas=2))
+    rows = exposure[exposure["loss"] == "two_brokers"]
+    assert rows[["moment", "lost", "writes_stopped", "offline"]].values.tolist() == [
+        ["before", "11,12", 2, 1],
+        ["after", "11,13", 2, 1],
+    ]

@@ -59,6 +59,10 @@ CASES = {
 }
 
 
+# The ends of two replicas of the first partition, which were read before the leader's.
+ENDS = {3: 6300, 2: 6000}
+
+
 def _records(configs: str) -> Iterator[Record]:
     fields = {"topic_id": "id", "partition_count": len(CASES), "replication_factor": 3, "marked_for_deletion": False}
     yield from brokers(RACKS)
@@ -68,6 +72,9 @@ def _records(configs: str) -> Iterator[Record]:
         yield from (size(broker, number, kb * KB) for broker, kb in enumerate(case.sizes, start=1))
         for line, (time, offset) in enumerate(case.offsets.items(), start=10 * number + 1):
             yield Record("offset", line, {"topic": "t", "partition": number, "time": time, "offset": offset})
+    for broker, end in ENDS.items():
+        payload = {"topic": "t", "partition": 0, "time": "replica_latest", "broker_id": broker, "offset": end}
+        yield Record("offset", 900 + broker, payload)
     yield Record("offset", 999, {"topic": "gone", "partition": 0, "time": "latest", "offset": 5})
 
 
@@ -134,6 +141,22 @@ def test_a_topic_that_is_not_tiered_is_copied_whole(tables: dict[str, list[Any]]
     assert _copies(tables, "plain") == {
         name: (max(case.sizes) * KB, max(case.sizes) * KB, None, "size") for name, case in CASES.items()
     }
+
+
+def test_what_a_replica_lacks_is_counted_from_its_own_end(tables: dict[str, list[Any]]) -> None:
+    """Of all records on the leader's disk, tiered or not; a replica whose end was never read is in no list."""
+    for cluster in ("unset", "plain"):
+        rows = sorted((row for row in tables["instance"] if row.cluster_id == cluster), key=lambda row: row.partition)
+        lags = {
+            name: (row.log_records, row.lag_brokers, row.lag_records) for name, row in zip(CASES, rows, strict=True)
+        }
+        assert lags.pop("uploaded, a third is local") == (6291 - 4160, [2, 3], [291, 0])
+        known = {"no offsets": None, "an unknown offset": 6291, "contradicting offsets": 6291}
+        expected: dict[str, tuple[Any, ...]] = {
+            name: (6291 - (case.offsets.get("earliest_local") or 0), None, None) for name, case in CASES.items()
+        }
+        expected |= {name: (records, None, None) for name, records in known.items()}
+        assert lags == {name: expected[name] for name in lags}
 
 
 @pytest.mark.parametrize("cluster", FLAGS)

@@ -9,6 +9,7 @@ of ``--execute`` shows the replicas before a reassignment, without its target. I
 after it; otherwise it is refused.
 """
 
+import json
 from datetime import UTC, datetime
 from fnmatch import translate
 from functools import reduce
@@ -133,7 +134,7 @@ def _read_cluster(run: Run, cluster: ClusterInput) -> tuple[list[DataFrame], lis
             records.append(_as_bronze(_as_malformed(broken, allowed=allowed), run, cluster, captured_at))
     if cluster.bootstrap_servers:
         now = datetime.now(tz=UTC).replace(microsecond=0)
-        live = _live(run.spark, cluster, at_once=len(run.settings.clusters) > 1)
+        live = _live(run, cluster, at_once=len(run.settings.clusters) > 1)
         records.append(_as_bronze(live, run, cluster, now))
     if cluster.input and any(file.has_replicas for file in files):
         are_state = run.settings.quality.assignment_is_state
@@ -222,13 +223,18 @@ def _as_malformed(broken: DataFrame, *, allowed: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _live(spark: SparkSession, cluster: ClusterInput, *, at_once: bool) -> DataFrame:
+def _live(run: Run, cluster: ClusterInput, *, at_once: bool) -> DataFrame:
     """Records of a live cluster. Client properties are passed as the path of their file: options are not secret.
 
     ``at_once``: read the cluster now, so that an error is reported for this cluster only.
     """
-    kafka_live.register(spark)
-    reader = spark.read.format(kafka_live.FORMAT).option("bootstrap.servers", cluster.bootstrap_servers)
+    kafka_live.register(run.spark)
+    reader = run.spark.read.format(kafka_live.FORMAT).options(
+        **{
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "acks.one.topics": json.dumps(run.settings.policy.acks_one_topics),
+        }
+    )
     if cluster.client_config:
         reader = reader.option("client.config", cluster.client_config)
     order = Window.partitionBy("source").orderBy("kind", "payload", "line")

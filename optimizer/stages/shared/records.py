@@ -23,7 +23,7 @@ _FIELDS = {
     "as_written STRING, doubt STRING",
     "partition_load": "topic STRING, partition BIGINT, size_bytes STRING, in_bytes_per_s STRING, "
     "out_bytes_per_s STRING",
-    "offset": "topic STRING, partition BIGINT, time STRING, offset STRING",
+    "offset": "topic STRING, partition BIGINT, time STRING, broker_id BIGINT, offset STRING",
     "cluster_id": "kafka_cluster_id STRING",
     "consumer_group": "group STRING, protocol STRING, state STRING, assignor STRING, coordinator_id BIGINT, "
     "members BIGINT, epoch BIGINT, is_complete BOOLEAN",

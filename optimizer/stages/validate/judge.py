@@ -296,8 +296,8 @@ def judge_loads(records: DataFrame, placed: DataFrame) -> Judged:
 
 
 def judge_offsets(records: DataFrame, placed: DataFrame) -> Judged:
-    """Offsets of partitions: of each kind those of the newest output."""
-    newest = F.row_number().over(Window.partitionBy(*PARTITION, "time").orderBy(*newest_first()))
+    """Offsets of partitions: of each kind, and of each replica, those of the newest output."""
+    newest = F.row_number().over(Window.partitionBy(*PARTITION, "time", "broker_id").orderBy(*newest_first()))
     given = typed(records, "offset").withColumns({"value": F.expr(whole_number("offset")), "rank": newest})
     same = Window.partitionBy(*PARTITION)
     at = {time: F.max(F.when(F.col("time") == time, F.col("value"))).over(same) for time in TIMES}

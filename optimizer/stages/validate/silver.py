@@ -11,7 +11,7 @@ from optimizer.stages.shared.records import newest_first, whole_number
 from optimizer.stages.validate.metric_rates import RATES, WINDOW_RATES
 from optimizer.stages.validate.rule_table import HAS_SCHEME
 from schemas.keys import CLUSTER_RUN, RUN_BROKER, RUN_PARTITION
-from sources.offsets import EARLIEST_LOCAL, LATEST, PENDING_UPLOAD, TIMES
+from sources.offsets import EARLIEST, EARLIEST_LOCAL, LATEST, PENDING_UPLOAD, REPLICA_LATEST, TIMES
 
 # org.apache.kafka.common.internals.Topic (4.3): Kafka's own topics.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -222,19 +222,31 @@ def _with_estimates(partitions: DataFrame, topic_rates: DataFrame, *, where: Col
     return joined.withColumns({**estimates, "topic_samples": samples}).drop("share")
 
 
-def _local_records(offsets: DataFrame) -> DataFrame:
-    """Records on the leader's disk, and those of them that are not in tiered storage yet.
+def _records(offsets: DataFrame) -> DataFrame:
+    """Records on the leader's disk, those of them that are not in tiered storage yet, and those that replicas lack.
 
     A new replica copies all records of a log that begins at 0 on the leader's disk: it never asks for a record that is
     only in tiered storage.
     """
     at = {time: F.max(F.when(F.col("time") == time, F.col("value"))).alias(time) for time in TIMES}
-    by_partition = offsets.groupBy(*RUN_PARTITION).agg(*at.values())
+    end = F.when(F.col("time") == REPLICA_LATEST, F.struct("broker_id", "value"))
+    by_partition = offsets.groupBy(*RUN_PARTITION).agg(*at.values(), F.array_sort(F.collect_list(end)).alias("ends"))
+    is_known = F.col(LATEST).isNotNull() & (F.size("ends") > 0)
+    lags = {
+        "lag_brokers": F.transform("ends", lambda end: end["broker_id"]),
+        "lag_records": F.transform("ends", lambda end: F.greatest(F.col(LATEST) - end["value"], F.lit(0))),
+    }
     local = F.col(LATEST) - F.col(EARLIEST_LOCAL)
     untiered = F.col(LATEST) - F.greatest(EARLIEST_LOCAL, PENDING_UPLOAD)
     pending = F.when(F.col(PENDING_UPLOAD).isNotNull(), F.greatest(untiered, F.lit(0)))
     rest = F.when(F.col(EARLIEST_LOCAL) == 0, local).otherwise(pending)
-    return by_partition.select(*RUN_PARTITION, local.alias("local_records"), rest.alias("untiered_records"))
+    return by_partition.select(
+        *RUN_PARTITION,
+        (F.col(LATEST) - F.coalesce(EARLIEST_LOCAL, EARLIEST)).alias("log_records"),
+        *(F.when(is_known, lag).alias(name) for name, lag in lags.items()),
+        local.alias("local_records"),
+        rest.alias("untiered_records"),
+    )
 
 
 def partition_load(
@@ -279,7 +291,7 @@ def partition_load(
         *(F.max(F.expr(whole_number(name))).alias(f"table_{name}") for name in _LOADS)
     )
     joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "leader", "replicas", "isr", "adding")
-    for frame in (largest, logged_on, measured, from_table, _local_records(offsets)):
+    for frame in (largest, logged_on, measured, from_table, _records(offsets)):
         joined = joined.join(frame, RUN_PARTITION, "left")
     joined = joined.join(F.broadcast(_reporting(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
     joined = joined.transform(_with_lost, brokers)
