@@ -49,6 +49,12 @@ def problems(storage: Storage, run_id: str) -> Iterator[str]:
     warehouse = local(storage.warehouse)
     if warehouse:
         yield from _unwritable("warehouse", warehouse)
+    elif urlsplit(storage.warehouse).scheme in ("s3", "s3a") and not storage.single_writer:
+        remedy = "if no two jobs ever write there at the same time, set [storage] single_writer = true"
+        yield (
+            f"[storage] warehouse = {storage.warehouse!r} is not safe for two jobs at once: of two commits to a "
+            f"table in S3, Spark may lose one: {remedy}"
+        )
 
 
 def _unwritable(knob: str, folder: Path) -> Iterator[str]:

@@ -80,6 +80,7 @@ class Storage:
 
     warehouse: str = "warehouse"
     output: str = "out"
+    single_writer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from optimizer.job_options import LOCAL_INPUT
 from optimizer.similar import did_you_mean
-from setup import app_zip, classes, site_conf
+from setup import app_zip, classes, object_storage, site_conf
 from setup.ballast_options import COMMANDS
 from setup.environment import prepare, say
 from setup.jars import delta_jars
@@ -87,7 +87,7 @@ def spark_command(
     job, package : Path
         The job's file and the zip of our packages.
     jars : list of Path
-        Delta's JARs; the user's JARs follow them.
+        Delta's JARs, and perhaps those for S3; the user's JARs follow them.
     cores : int
         Cores of this machine: the number of shuffle partitions of a local run.
     properties : mapping
@@ -181,13 +181,15 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
     prepare()
     if line.help:
         return launch(help_command(job), {**environ, "PYTHONPATH": str(HOME)})
+    uses_s3 = object_storage.is_used(line.arguments)
     command = spark_command(
         line,
         job=job,
         package=app_zip.build(),
-        jars=delta_jars(),
+        jars=[*delta_jars(), *(object_storage.jars() if uses_s3 else [])],
         cores=os.cpu_count() or 1,
-        properties=site_conf.properties(line, environ),
+        properties=site_conf.properties(line, environ)
+        | (object_storage.properties(line, environ) if uses_s3 else {}),
     )
     return launch(command, spark_environment(line, environ))
 
