@@ -74,6 +74,8 @@ ROWS = (
     Row("stopped_without_loss", is_state=True, hidden_at_zero=True),
     Row("stopped_by_worst_rack", is_state=True),
     Row("stopped_by_worst_broker", is_state=True),
+    Row("lost_by_worst_broker_bytes", is_state=True, hidden_at_zero=True),
+    Row("lost_by_worst_rack_bytes", is_state=True, hidden_at_zero=True),
     *map(Row, ("groups_noticing", "groups_may_rebalance")),
     Row("unexplained", hidden_at_zero=True),
 )

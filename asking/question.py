@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from asking.retention import shrunk
-from asking.run_facts import RunFacts, led
+from asking.run_facts import SCALED_BY_SIZE, RunFacts, led, resized
 from optimizer.cluster_policy import BROKER_LISTS, DRAIN, ClusterPolicy
 from optimizer.configuration import build, merge
 from optimizer.domain import Cause
@@ -35,7 +35,7 @@ _OWN_OPTIONS = {
 }
 _RATES = ("in_bytes_per_s", "out_bytes_per_s")
 _LOADS = ("size_bytes", *_RATES)
-_SIZES = ("size_bytes", "copy_bytes", "tiered_copy_bytes")
+_SIZES = ("size_bytes", *SCALED_BY_SIZE)
 _IN_WINDOWS = tuple(f"window_{name}" for name in _RATES)
 
 
@@ -321,10 +321,14 @@ def _with_more(facts: RunFacts, topic: str, count: int) -> pd.DataFrame:
         raise ConfigError(f"--partitions {topic}={count}: Kafka refuses it: {error}") from error
     added = own.iloc[[0] * len(lists)].assign(partition=range(len(own), count))
     result = pd.concat([rows, led(added.reset_index(drop=True), lists)], ignore_index=True)
-    for name in (*_LOADS, *_IN_WINDOWS):
-        share = own[name].astype("Float64").sum(min_count=1) / count
-        result[name] = result[name].astype("Float64").mask(result["topic"] == topic, share).round().astype("Int64")
-    return result.astype(dict.fromkeys(_LOADS, "int64"))
+    shared = {name: own[name].astype("Float64").sum(min_count=1) / count for name in (*_LOADS, *_IN_WINDOWS)}
+    is_own = result["topic"] == topic
+    columns = {
+        name: result[name].astype("Float64").mask(is_own, share).round().astype("Int64")
+        for name, share in shared.items()
+    }
+    result = resized(result, columns.pop("size_bytes"))
+    return result.assign(**columns).astype(dict.fromkeys(_LOADS, "int64"))
 
 
 def open_brokers(brokers: pd.DataFrame) -> list[Broker]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from asking.run_facts import resized
 from asking.sections import Grid, Section
 from optimizer.errors import ConfigError
 from optimizer.units import human_bytes, human_time, plural
@@ -69,7 +70,7 @@ def shrunk(partitions: pd.DataFrame, wanted: Mapping[str, int]) -> pd.DataFrame:
     sizes = partitions["size_bytes"].copy()
     for kept in kept_by_topic(partitions, wanted):
         sizes.loc[kept.sizes.index] = kept.sizes
-    return partitions.assign(size_bytes=sizes.astype("int64"))
+    return resized(partitions, sizes)
 
 
 def _deletes(rows: pd.DataFrame) -> bool:

@@ -21,6 +21,8 @@ from stored.tables import Warehouse
 from stored.verdicts import Refused
 
 _SET_BY_RULES = (*partition_rules.DECIDED, *topic_mosts.COLUMNS)
+SCALED_BY_SIZE = ("copy_bytes", "tiered_copy_bytes", "log_records")
+_LAGS = ("lag_brokers", "lag_records")
 _FACTS = tuple(name for name in INSTANCE.names if name not in _SET_BY_RULES)
 _CAPACITIES = ("disk_capacity_bytes", "in_capacity_bytes_per_s", "out_capacity_bytes_per_s")
 
@@ -105,13 +107,21 @@ def stored_answer(warehouse: Warehouse, facts: RunFacts) -> dict[str, pd.DataFra
     return tables | {name: stored.frame(name) for name in ("waves", "exposure")}
 
 
+def resized(rows: pd.DataFrame, size_bytes: pd.Series) -> pd.DataFrame:
+    """Partitions of other sizes; what is copied of them, and their records, change in proportion."""
+    old = rows["size_bytes"].astype("Float64")
+    factor = (size_bytes.astype("Float64") / old.mask(old == 0)).fillna(1.0)
+    scaled = {name: (rows[name].astype("Float64") * factor).round().astype("Int64") for name in SCALED_BY_SIZE}
+    return rows.assign(size_bytes=size_bytes.round().astype("int64"), **scaled)
+
+
 def led(rows: pd.DataFrame, lists: Sequence[Sequence[int]]) -> pd.DataFrame:
     """Partitions with other replicas, all of them in sync; the first one leads."""
     columns = {
         "replicas": [list(ids) for ids in lists],
         "isr": [sorted(ids) for ids in lists],
         "log_dirs": [["any"] * len(ids) for ids in lists],
-        **dict.fromkeys(("elr", "controller_replicas", "adding_replicas"), [None] * len(rows)),
+        **dict.fromkeys(("elr", "controller_replicas", "adding_replicas", *_LAGS), [None] * len(rows)),
     }
     objects = {name: pd.Series(values, rows.index, dtype=object) for name, values in columns.items()}
     return rows.assign(**objects, leader=pd.Series([ids[0] for ids in lists], rows.index, dtype="Int64"))

@@ -269,15 +269,15 @@ EXPOSURE = Table(
         column(
             "lost_bytes",
             "bigint",
-            "acknowledged bytes that are gone at most once another replica leads; some_broker and some_rack: of the "
-            "loss that loses most",
+            "acknowledged bytes that are gone once another replica leads, by the mean record; some_broker and "
+            "some_rack: of the loss that loses most; two_brokers: of the pair that stops most writes",
             nullable=True,
         ),
         column("lost_records", "bigint", "records in lost_bytes; null if offsets are unknown", nullable=True),
         column(
             "sole_bytes",
             "bigint",
-            "bytes that no other living replica has at most: gone if the disks do not come back; some_broker and "
+            "bytes that no other living replica has: gone if the disks do not come back; some_broker and "
             "some_rack: of the loss that has most",
             nullable=True,
         ),

@@ -188,8 +188,7 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
         package=app_zip.build(),
         jars=[*delta_jars(), *(object_storage.jars() if uses_s3 else [])],
         cores=os.cpu_count() or 1,
-        properties=site_conf.properties(line, environ)
-        | (object_storage.properties(line, environ) if uses_s3 else {}),
+        properties=site_conf.properties(line, environ) | (object_storage.properties(line, environ) if uses_s3 else {}),
     )
     return launch(command, spark_environment(line, environ))
 

@@ -1,15 +1,15 @@
 """Offsets that a plan needs, read from the brokers as records (see sources/record.py).
 
 Of tiered topics: the offsets of the leader. Of partitions with living replicas that are out of sync, and of topics
-whose producers do not wait for followers: the end of each of these replicas, then the leader's offsets. The
+whose producers do not wait for followers: the end of each of these replicas, then the leader's own. The
 ``offset_lag`` of log directories can't serve: it compares the end of a replica with the high watermark that the same
 replica knows, which is never larger.
 
 References
 ----------
 KIP-405 (earliest-local: ListOffsets 8), KIP-1023 (earliest-pending-upload: ListOffsets 11, Kafka 4.3);
-``kafka.server.ReplicaManager.getLogEndOffsetLag`` and ``fetchOffset`` (4.3): only the leader answers a consumer; a
-request for debugging is answered by every replica, from its own log.
+``kafka.server.ReplicaManager.getLogEndOffsetLag`` and ``fetchOffset`` (4.3): only the leader answers a consumer, up to
+the high watermark; a request for debugging is answered by every replica, with the end of its log.
 """
 
 import re
@@ -56,8 +56,9 @@ def _wanted(topology: Sequence[Record], acks_one: Sequence[str]) -> tuple[_Wante
         asked = followers if topic in every_replica else followers - {*row["isr"]}
         for broker in asked:
             of_replicas[broker, REPLICA_LATEST].append((topic, row["partition"]))
-        times = (EARLIEST_LOCAL, PENDING_UPLOAD, LATEST) if topic in tiered else (EARLIEST, LATEST) if asked else ()
-        for time in times:
+        times = [*((EARLIEST_LOCAL, PENDING_UPLOAD, LATEST) if topic in tiered else (EARLIEST,) if asked else ())]
+        # To a consumer the leader would say its high watermark.
+        for time in [*times, *([REPLICA_LATEST] if asked else [])]:
             of_leaders[leader, time].append((topic, row["partition"]))
     return of_replicas, of_leaders
 

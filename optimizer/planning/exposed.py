@@ -68,8 +68,8 @@ def _busiest_over_mean(exposed: Exposed, leader: Ints, hosts: Ints) -> float:
 UNKNOWN_MIN_ISR = 1  # Kafka's default of min.insync.replicas
 NONE, BROKER, RACK, SOME_BROKER, SOME_RACK = "none", "broker", "rack", "some_broker", "some_rack"
 TWO_BROKERS = "two_brokers"
-# Within this time an in-sync follower had all that its leader has: Kafka's default of replica.lag.time.max.ms, and
-# half of it until the leader looks again (kafka.server.ReplicaManager.startup).
+# A follower that has not caught up for this time is no longer in sync: Kafka's default of replica.lag.time.max.ms, and
+# half of it until the leader checks again (kafka.server.ReplicaManager.startup).
 _SYNC_SECONDS = 45
 # Columns that ``exposure_rows`` reads, besides those that name the cluster and the run.
 COLUMNS = (
@@ -122,16 +122,17 @@ def _exposed(rows: pd.DataFrame, brokers: Brokers, acks_one: Sequence[str], *, c
     is_named = np.array([bool(name) for name in brokers.rack_names])
     named_racks = np.where(is_named, np.cumsum(is_named) - 1, -1)
     min_isr = rows["min_insync_replicas"].to_numpy(dtype="float64", na_value=float(UNKNOWN_MIN_ISR))
-    in_sync = members(replicas, rows["isr"], brokers.ids)
+    in_sync, eligible = (members(replicas, rows[name], brokers.ids) for name in ("isr", "elr"))
+    leader = np.where(leader >= 0, np.searchsorted(brokers.ids, leader), -1)
     return Exposed(
         replicas=replicas,
         in_sync=in_sync,
-        eligible=members(replicas, rows["elr"], brokers.ids),
-        leader=np.where(leader >= 0, np.searchsorted(brokers.ids, leader), -1),
+        eligible=eligible,
+        leader=leader,
         min_isr=min_isr.astype(np.int64),
         allows_unclean=rows["allows_unclean_election"].eq(True).to_numpy(dtype=bool),
         load_bytes_per_s=outgoing + incoming * np.maximum(followers, 0),
-        **_logs(rows, replicas, in_sync, brokers.ids, acks_one),
+        **_logs(rows, replicas, in_sync, eligible, leader, brokers.ids, acks_one),
         target=target,
         wave=rows["wave"].to_numpy(dtype="float64", na_value=0.0).astype(np.int64),
         rack=named_racks[brokers.rack] if brokers.racks_matter else np.full(len(brokers), -1),
@@ -140,7 +141,15 @@ def _exposed(rows: pd.DataFrame, brokers: Brokers, acks_one: Sequence[str], *, c
     )
 
 
-def _logs(rows: pd.DataFrame, replicas: Ints, in_sync: Bools, ids: Ints, acks_one: Sequence[str]) -> dict[str, Ints]:
+def _logs(
+    rows: pd.DataFrame,
+    replicas: Ints,
+    in_sync: Bools,
+    eligible: Bools,
+    leader: Ints,
+    ids: Ints,
+    acks_one: Sequence[str],
+) -> dict[str, Ints]:
     """The fields of ``Exposed`` about what replicas have of their leader's log.
 
     Where nobody measured it, a replica out of sync counts as empty, and one in sync lacks what is produced in
@@ -148,21 +157,21 @@ def _logs(rows: pd.DataFrame, replicas: Ints, in_sync: Bools, ids: Ints, acks_on
     """
     log = rows["copy_bytes"].astype("Int64").fillna(rows["size_bytes"].astype("Int64")).to_numpy(dtype=np.int64)
     records = rows["log_records"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
-    lacking = np.where(in_sync, 0, log[:, None])
     topics = {topic: any(re.fullmatch(pattern, topic) for pattern in acks_one) for topic in rows["topic"].unique()}
     waits = ~rows["topic"].map(topics).to_numpy(dtype=bool)
-    unacked = np.minimum(rows["in_bytes_per_s"].to_numpy(dtype=np.int64) * _SYNC_SECONDS, log)
-    measured = rows[rows["lag_brokers"].notna() & (records > 0)]
+    in_sync_bytes = np.minimum(rows["in_bytes_per_s"].to_numpy(dtype=np.int64) * _SYNC_SECONDS, log)
+    lags = np.where(in_sync, in_sync_bytes[:, None], log[:, None])
+    measured = rows[rows["lag_brokers"].notna() & (records >= 0)]
     if len(measured):
         row = np.repeat(measured.index.to_numpy(), measured["lag_brokers"].map(len))
-        asked, lags = (np.concatenate([*measured[name]]).astype(np.int64) for name in ("lag_brokers", "lag_records"))
-        lag_bytes = np.minimum(np.ceil(lags * (log[row] / records[row])).astype(np.int64), log[row])
-        at, slot = np.nonzero(replicas[row] == np.searchsorted(ids, asked)[:, None])
-        row, lag_bytes, follows = row[at], lag_bytes[at], in_sync[row[at], slot]
-        lacking[row[~follows], slot[~follows]] = lag_bytes[~follows]
-        unacked[row[follows]] = 0
-        np.maximum.at(unacked, row[follows], lag_bytes[follows])
-    unacked[waits] = 0
+        asked, lacked = (np.concatenate([*measured[name]]).astype(np.int64) for name in ("lag_brokers", "lag_records"))
+        lag_bytes = np.minimum(np.ceil(lacked * (log[row] / np.maximum(records[row], 1))), log[row]).astype(np.int64)
+        at, slot = np.nonzero((replicas[row] >= 0) & (np.append(ids, -1)[replicas[row]] == asked[:, None]))
+        lags[row[at], slot] = lag_bytes[at]
+    follows = in_sync & (replicas != leader[:, None])
+    has_all = in_sync | (eligible & waits[:, None])
+    unacked = np.where(waits, 0, np.where(follows, lags, 0).max(axis=1))
+    lacking = np.where(has_all, 0, lags)
     return {"log_bytes": log, "log_records": records, "lacking_bytes": lacking, "unacked_bytes": unacked}
 
 
@@ -272,7 +281,7 @@ def _losing(rows: pd.DataFrame, exposed: Exposed, result: Exposure) -> Iterator[
         "before": before > 0,
         "during": worst > np.maximum(before, after),
         "after": after > 0,
-        "unclean": worst > exposed.unacked_bytes,
+        "unclean": (worst > exposed.unacked_bytes) | (exposed.allows_unclean & (exposed.lacking_bytes > 0).any(axis=1)),
         "acks_one": exposed.unacked_bytes > 0,
     }
     losing = rows.assign(**facts_of)[worst > 0]

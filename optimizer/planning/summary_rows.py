@@ -167,7 +167,8 @@ def _exposure_figures(exposure: Rows) -> Iterator[Value]:
         for figure, value in figures.items():
             if row["moment"] in (BEFORE, AFTER):
                 yield figure, row["moment"], value
-            yield figure, "worst_moment", value
+            if row["loss"] != TWO_BROKERS:  # of which the moments in between have no row
+                yield figure, "worst_moment", value
         yield "near_leader_busiest_over_mean", AFTER, row["near_leader_busiest_over_mean"]
 
 

@@ -32,9 +32,9 @@ class Exposed:
     log_records : (P,) int64
         Their records; -1 if that is unknown.
     lacking_bytes : (P, W) int64
-        Of them, those that each replica lacks at most; 0 if it is in sync.
+        Bytes of the log that each replica lacks; 0 if it is in sync, or eligible and producers wait for all replicas.
     unacked_bytes : (P,) int64
-        Acknowledged bytes that an in-sync follower lacks at most: 0 where producers wait for all of them.
+        Acknowledged bytes that in-sync followers lack, the most of them; 0 where producers wait for all of them.
     target : (P, V) int64
         Lists after the plan; for unchanged partitions the same as ``replicas``.
     wave : (P,) int64
@@ -104,10 +104,10 @@ def _needed(exposed: Exposed, rows: Ints, hosts: Ints) -> Ints:
     return min_isr if exposed.counts_all else np.minimum(min_isr, (hosts >= 0).sum(axis=1))
 
 
-def _lacking(exposed: Exposed, rows: Ints, same: Bools, has_all: Bools, living: Bools) -> Ints:
-    """``State.lacking_bytes``, from the replicas that are the same as before and those that have what is committed."""
+def _lacking(exposed: Exposed, rows: Ints, same: Bools, in_sync: Bools, living: Bools) -> Ints:
+    """``State.lacking_bytes``. ``same``: which slot of the old lists has the broker of each slot, (P, V, W)."""
     log, before = exposed.log_bytes[rows][:, None], (same * exposed.lacking_bytes[rows][:, None, :]).sum(axis=2)
-    lagging = np.where(has_all, exposed.unacked_bytes[rows][:, None], np.where(same.any(axis=2), before, log))
+    lagging = np.where(in_sync, exposed.unacked_bytes[rows][:, None], np.where(same.any(axis=2), before, log))
     return np.where(living, lagging, log)
 
 
@@ -120,7 +120,7 @@ def begun(exposed: Exposed, rows: Ints, hosts: Ints) -> State:
     )
     in_sync &= living
     rank = _ranked(hosts, in_sync, eligible & living, exposed.leader[rows], exposed.allows_unclean[rows], living)
-    lacking = _lacking(exposed, rows, same, in_sync | eligible, living)
+    lacking = _lacking(exposed, rows, same, in_sync, living)
     return State(hosts, in_sync, rank, _needed(exposed, rows, hosts), lacking, exposed.log_bytes[rows])
 
 
@@ -157,7 +157,8 @@ class Effects:
     """What the loss of each slot's broker, or of its whole rack, does to its partition, (P, W); its state now, (P,).
 
     ``lost_bytes``: acknowledged bytes that are gone once another replica leads; ``sole_bytes``: those that no other
-    living replica has, gone if the disks do not come back. Both are upper bounds.
+    living replica has, gone if the disks do not come back. Where nobody
+    measured what a replica lacks, both are upper bounds.
     """
 
     group: Ints

@@ -190,7 +190,7 @@ def _parts(n_partitions: int) -> list[Ints]:
     return np.split(np.arange(n_partitions), range(_ROWS, n_partitions, _ROWS))
 
 
-def _in_turn_instead(state: State, n_brokers: int) -> Iterator[tuple[Ints, Ints]]:
+def _corrections_of_pairs(state: State, n_brokers: int) -> Iterator[tuple[Ints, Ints]]:
     """Pairs of brokers (first * B + then) with a partition on both, and what they do to it in turn instead of each
     alone: stopped, offline and lost bytes, (3, N)."""
     effects = effects_of(state, np.arange(n_brokers))
@@ -241,7 +241,7 @@ class _Cluster:
                     state = ended(exposed, part, exposed.target.shape[1], is_elected=True)
                 else:
                     state = begun(exposed, part, exposed.replicas[part])
-                corrections += _in_turn_instead(state, n_brokers)
+                corrections += _corrections_of_pairs(state, n_brokers)
         pair, more = (np.concatenate(values, axis=-1) for values in zip(*corrections, strict=True))
         sums = alone[:, :, None] + alone[:, None, :]
         for plane, values in zip(sums, more, strict=True):

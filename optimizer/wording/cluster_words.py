@@ -38,7 +38,7 @@ def stops_writes(finding: Finding) -> Words:
 
 
 def loses_records(finding: Finding) -> Words:
-    """Amount: bytes at most; limit: partitions; facts ``unclean`` and ``acks_one``: why they may be lost."""
+    """Amount: bytes; limit: partitions; facts ``unclean`` and ``acks_one``: why they may be lost."""
     topic, unclean, acks_one = finding.topic, finding.facts["unclean"], finding.facts["acks_one"]
     why = ["a leader may be elected that is not in sync"] * unclean
     why += ["its producers do not wait for followers"] * acks_one
@@ -47,7 +47,7 @@ def loses_records(finding: Finding) -> Words:
     return Words(
         f"topic {topic}",
         f"{clause(int(finding.limit or 0), 'partition', 'loses', 'lose')} acknowledged records if the leader's broker "
-        f"or rack fails, at most {human_bytes(finding.amount or 0)} in all: {listed(why)}",
+        f"or rack fails, about {human_bytes(finding.amount or 0)} in all: {listed(why)}",
         "; ".join(remedy),
     )
 

@@ -47,6 +47,18 @@ def test_a_partition_without_a_rate_has_its_share() -> None:
     assert kept.sizes.tolist() == [RATE * HOUR, round(40 * GB / 48)]
 
 
+@pytest.mark.parametrize("words", [("--retention", "a=1h"), ("--partitions", "a=8"), ("--sizes", "0.5")])
+def test_what_is_copied_and_lost_has_the_new_size(words: tuple[str, str]) -> None:
+    """Bytes of a copy and records of a log change with the size, also where a copy is smaller than its replica."""
+    known = {"copy_bytes": 20 * GB, "log_records": 4000, "lag_brokers": [1, 3], "lag_records": [0, 10]}
+    facts = make_facts(BROKERS, [partition("a", number, [1, 3], **known) for number in range(4)])
+    rows = facts_for(facts, asked(*words)).partitions
+    assert (rows["size_bytes"] < 40 * GB).all()
+    assert (rows["copy_bytes"] - rows["size_bytes"] / 2).abs().max() <= 1
+    assert (rows["log_records"] - rows["size_bytes"] / (10**7)).abs().max() <= 1
+    assert rows["lag_records"].notna().tolist() == [True] * 4 + [False] * (len(rows) - 4)
+
+
 def test_only_topics_that_match_and_delete_shrink() -> None:
     """A compacted topic keeps its size; a pattern that finds nothing to delete is an error."""
     rows = [

@@ -39,12 +39,14 @@ class Row:
             return 0
         if broker in dead:
             return self.log
-        if broker in (*state.isr, *state.elr):
+        if broker in state.isr:
             return self.unacked
         return self.measured(broker)
 
     def measured(self, broker: int) -> int:
-        """What a replica out of sync lacks; all, if nobody knows."""
+        """What a replica out of sync lacks; all, if nobody knows. An eligible one has what followers confirmed."""
+        if broker in self.partition.elr and not self.unacked:
+            return 0
         return dict(zip(self.partition.replicas, self.lacking, strict=False)).get(broker, self.log)
 
 

@@ -225,7 +225,7 @@ def lost(exposure: pd.DataFrame, moment: str, lost: str) -> tuple[Any, ...]:
     return row["lost_bytes"], row["lost_records"], row["sole_bytes"]
 
 
-LAG = {"log_records": 100, "lag_brokers": [12], "lag_records": [25]}
+LAG = {"log_records": 100, "lag_brokers": [11, 12], "lag_records": [0, 25]}
 UNCLEAN: dict[str, Any] = {"isr": [11], "allows_unclean_election": True, "size_bytes": 1000}
 
 
@@ -239,7 +239,11 @@ UNCLEAN: dict[str, Any] = {"isr": [11], "allows_unclean_election": True, "size_b
         ({**LAG, "size_bytes": 1000}, ["u", "t+"], (250, 25, 250)),
         ({"size_bytes": 1000}, ["t"], (45, None, 45)),
         ({**LAG, "size_bytes": 1000, "copy_bytes": 500}, ["t"], (125, 25, 125)),
-        ({**LAG, "size_bytes": 1000, "lag_records": [300]}, ["t"], (1000, 100, 1000)),
+        ({**LAG, "size_bytes": 1000, "lag_records": [0, 300]}, ["t"], (1000, 100, 1000)),
+        ({**LAG, "size_bytes": 1000, "lag_records": [0, 10**12]}, ["t"], (1000, 100, 1000)),
+        ({**UNCLEAN, **LAG, "elr": [12], "allows_unclean_election": False}, [], (0, 0, 0)),
+        ({**UNCLEAN, **LAG, "elr": [12], "allows_unclean_election": False}, ["t"], (250, 25, 250)),
+        ({**UNCLEAN, "log_records": 0, "lag_brokers": [11, 12], "lag_records": [0, 0]}, [], (0, 0, 0)),
     ],
 )
 def test_what_the_leaders_broker_loses(
@@ -261,7 +265,7 @@ def test_a_copy_that_is_not_in_sync_yet_is_no_copy() -> None:
     (found,) = (row for _, row in findings.iterrows() if row["code"] == FindingCode.LOSES_RECORDS)
     assert (found["when"], found["amount"], found["limit"], found["subject"]) == ("during", 1000, 1, "topic t")
     assert found["detail"] == (
-        "1 partition loses acknowledged records if the leader's broker or rack fails, at most 1.00 kB in all: "
+        "1 partition loses acknowledged records if the leader's broker or rack fails, about 1.00 kB in all: "
         "a leader may be elected that is not in sync"
     )
     assert found["remedy"].startswith("set unclean.leader.election.enable=false on t, or wait")

@@ -229,12 +229,13 @@ def _records(offsets: DataFrame) -> DataFrame:
     only in tiered storage.
     """
     at = {time: F.max(F.when(F.col("time") == time, F.col("value"))).alias(time) for time in TIMES}
-    end = F.when(F.col("time") == REPLICA_LATEST, F.struct("broker_id", "value"))
+    is_end = (F.col("time") == REPLICA_LATEST) & F.col("value").isNotNull()
+    end = F.when(is_end, F.struct("broker_id", "value"))
     by_partition = offsets.groupBy(*RUN_PARTITION).agg(*at.values(), F.array_sort(F.collect_list(end)).alias("ends"))
-    is_known = F.col(LATEST).isNotNull() & (F.size("ends") > 0)
+    last = F.array_max(F.col("ends.value"))
     lags = {
-        "lag_brokers": F.transform("ends", lambda end: end["broker_id"]),
-        "lag_records": F.transform("ends", lambda end: F.greatest(F.col(LATEST) - end["value"], F.lit(0))),
+        "lag_brokers": F.col("ends.broker_id"),
+        "lag_records": F.transform("ends", lambda end: last - end["value"]),
     }
     local = F.col(LATEST) - F.col(EARLIEST_LOCAL)
     untiered = F.col(LATEST) - F.greatest(EARLIEST_LOCAL, PENDING_UPLOAD)
@@ -242,8 +243,8 @@ def _records(offsets: DataFrame) -> DataFrame:
     rest = F.when(F.col(EARLIEST_LOCAL) == 0, local).otherwise(pending)
     return by_partition.select(
         *RUN_PARTITION,
-        (F.col(LATEST) - F.coalesce(EARLIEST_LOCAL, EARLIEST)).alias("log_records"),
-        *(F.when(is_known, lag).alias(name) for name, lag in lags.items()),
+        (F.coalesce(last, LATEST) - F.coalesce(EARLIEST_LOCAL, EARLIEST)).alias("log_records"),
+        *(F.when(F.size("ends") > 0, lag).alias(name) for name, lag in lags.items()),
         local.alias("local_records"),
         rest.alias("untiered_records"),
     )
@@ -293,6 +294,9 @@ def partition_load(
     joined = placed.select(*RUN_PARTITION, "source", "line", "payload", "kind", "leader", "replicas", "isr", "adding")
     for frame in (largest, logged_on, measured, from_table, _records(offsets)):
         joined = joined.join(frame, RUN_PARTITION, "left")
+    # Without the leader's own end nobody knows what the others lack.
+    has_end = F.array_contains("lag_brokers", F.col("leader"))
+    joined = joined.withColumns({name: F.when(has_end, F.col(name)) for name in ("lag_brokers", "lag_records")})
     joined = joined.join(F.broadcast(_reporting(log_dirs, logs)), CLUSTER_RUN, "left").transform(_with_missing_logs)
     joined = joined.transform(_with_lost, brokers)
     has_metric = F.coalesce("metric_in_bytes_per_s", "metric_out_bytes_per_s").isNotNull()
