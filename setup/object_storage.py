@@ -21,7 +21,7 @@ def is_used(arguments: Sequence[str]) -> bool:
 
 
 def _configurations(arguments: Sequence[str]) -> Iterator[str]:
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, after in zip(arguments, (*arguments[1:], ""), strict=False):
         if word.startswith("--config"):
             with suppress(OSError, UnicodeDecodeError):  # the job reports it
                 yield Path(word.partition("=")[2] or after).read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_a_partition_without_a_rate_has_its_share() -> None:
 @pytest.mark.parametrize("words", [("--retention", "a=1h"), ("--partitions", "a=8"), ("--sizes", "0.5")])
 def test_what_is_copied_and_lost_has_the_new_size(words: tuple[str, str]) -> None:
     """Bytes of a copy and records of a log change with the size, also where a copy is smaller than its replica."""
-    known = {"copy_bytes": 20 * GB, "log_records": 4000, "lag_brokers": [1, 3], "lag_records": [0, 10]}
+    known: dict[str, Any] = {"copy_bytes": 20 * GB, "log_records": 4000, "lag_brokers": [1, 3], "lag_records": [0, 10]}
     facts = make_facts(BROKERS, [partition("a", number, [1, 3], **known) for number in range(4)])
     rows = facts_for(facts, asked(*words)).partitions
     assert (rows["size_bytes"] < 40 * GB).all()

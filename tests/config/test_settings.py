@@ -373,7 +373,13 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
             r"^\[storage\] warehouse: /proc/tables can't be written \(/proc: .*: name",
         ),
         ("output", "s3a://bucket/plans", r"^\[storage\] output = 's3a://bucket/plans' .*: files are written to local"),
-        ("warehouse", "s3a://bucket/tables", None),
+        ("warehouse", "hdfs://h/tables", None),
+        (
+            "warehouse",
+            "s3a://bucket/tables",
+            r"^\[storage\] warehouse = 's3a://bucket/tables' .* set \[storage\] single_w",
+        ),
+        ("warehouse", "s3://bucket/tables", r"of two commits to a table in S3, Spark may lose one"),
         ("output", "{home}/new/out", None),
     ],
 )
