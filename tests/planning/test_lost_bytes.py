@@ -1,4 +1,4 @@
-"""The setting ``acks_one_topics`` in questions: figures, findings, and a pattern that no topic matches."""
+"""The setting ``acks_one_topics``: figures, findings, and a pattern that no topic matches."""
 
 from asking.answer import answer
 from asking.question import Question
