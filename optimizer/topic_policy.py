@@ -8,14 +8,18 @@ from optimizer.errors import ConfigError
 from optimizer.setting_checks import check_pattern, refuse
 
 
+def matches(topic: str, patterns: Sequence[str]) -> bool:
+    """Whether one of the regular expressions matches the whole name of a topic."""
+    return any(re.fullmatch(pattern, topic) for pattern in patterns)
+
+
 def is_excluded(topic: str, *, topics: Sequence[str], exclude_topics: Sequence[str]) -> bool:
     """Whether a topic is excluded: it matches one of ``exclude_topics``, or there are ``topics`` and it matches none.
 
     >>> [is_excluded(name, topics=["a.*"], exclude_topics=["ab"]) for name in ("a", "ab", "b")]
     [False, True, True]
     """
-    is_selected = not topics or any(re.fullmatch(pattern, topic) for pattern in topics)
-    return not is_selected or any(re.fullmatch(pattern, topic) for pattern in exclude_topics)
+    return bool(topics and not matches(topic, topics)) or matches(topic, exclude_topics)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,6 +42,11 @@ class JarSet:
         return JARS / self.name
 
     @property
+    def files(self) -> list[Path]:
+        """The JARs, sorted by name."""
+        return sorted(self.folder.glob("*.jar"))
+
+    @property
     def ivy(self) -> Path:
         """The Ivy module file that lists the JARs."""
         return SETUP / f"{self.name}-ivy.xml"
@@ -90,7 +95,7 @@ def is_ready(jars: JarSet) -> bool:
 
 def delta_jars() -> list[Path]:
     """Delta's JARs, sorted by name."""
-    return sorted(DELTA.folder.glob("*.jar"))
+    return DELTA.files
 
 
 def fetch(jars: JarSet) -> None:

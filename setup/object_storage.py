@@ -27,16 +27,18 @@ def _configurations(arguments: Sequence[str]) -> Iterator[str]:
                 yield Path(word.partition("=")[2] or after).read_text(encoding="utf-8")
 
 
-def jars() -> list[Path]:
-    """The JARs, which are downloaded once.
+def needed(line: CommandLine, environ: Mapping[str, str]) -> tuple[list[Path], dict[str, str]]:
+    """JARs, which are downloaded once, and properties that the command line does not set; nothing without S3.
 
     Raises
     ------
     SetupError
-        When one cannot be downloaded, or differs from the lock.
+        When a JAR cannot be downloaded, or differs from the lock.
     """
+    if not is_used(line.arguments):
+        return [], {}
     fetch(S3)
-    return sorted(S3.folder.glob("*.jar"))
+    return S3.files, properties(line, environ)
 
 
 def properties(line: CommandLine, environ: Mapping[str, str]) -> dict[str, str]:

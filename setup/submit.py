@@ -181,14 +181,14 @@ def submit(line: CommandLine, environ: Mapping[str, str] = os.environ) -> int:
     prepare()
     if line.help:
         return launch(help_command(job), {**environ, "PYTHONPATH": str(HOME)})
-    uses_s3 = object_storage.is_used(line.arguments)
+    more_jars, more_properties = object_storage.needed(line, environ)
     command = spark_command(
         line,
         job=job,
         package=app_zip.build(),
-        jars=[*delta_jars(), *(object_storage.jars() if uses_s3 else [])],
+        jars=[*delta_jars(), *more_jars],
         cores=os.cpu_count() or 1,
-        properties=site_conf.properties(line, environ) | (object_storage.properties(line, environ) if uses_s3 else {}),
+        properties=site_conf.properties(line, environ) | more_properties,
     )
     return launch(command, spark_environment(line, environ))
 

@@ -12,11 +12,11 @@ KIP-405 (earliest-local: ListOffsets 8), KIP-1023 (earliest-pending-upload: List
 the high watermark; a request for debugging is answered by every replica, with the end of its log.
 """
 
-import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from optimizer.topic_policy import matches
 from optimizer.units import first_of, plural
 from sources.kafka_admin import CLIENT_ERRORS, AskingAdmin
 from sources.offsets import EARLIEST, EARLIEST_LOCAL, LATEST, PENDING_UPLOAD, REPLICA_LATEST, TIERED
@@ -29,8 +29,13 @@ with warnings.catch_warnings():
     from kafka.protocol.consumer import ListOffsetsRequest
 
 # The value of a timestamp that requests these offsets, and the first version of ListOffsets that knows it.
-_REQUESTS = {EARLIEST: (-2, 1), LATEST: (-1, 1), EARLIEST_LOCAL: (-4, 8), PENDING_UPLOAD: (-6, 11)}
-_REQUESTS[REPLICA_LATEST] = _REQUESTS[LATEST]
+_REQUESTS = {
+    EARLIEST: (-2, 1),
+    LATEST: (-1, 1),
+    REPLICA_LATEST: (-1, 1),
+    EARLIEST_LOCAL: (-4, 8),
+    PENDING_UPLOAD: (-6, 11),
+}
 _CONSUMER, _DEBUGGING = -1, -2  # replica ids of ListOffsetsRequest
 _PARTITIONS_PER_REQUEST = 5_000
 _UNKNOWN = -1
@@ -45,7 +50,7 @@ def _wanted(topology: Sequence[Record], acks_one: Sequence[str]) -> tuple[_Wante
     living = {row["broker_id"] for row in rows["broker"] if not row["fenced"]}
     configs = {row["topic"]: row["configs"].split(",") for row in rows["topic"]}
     tiered = {topic for topic, entries in configs.items() if f"{TIERED}=true" in entries}
-    every_replica = {topic for topic in configs if any(re.fullmatch(pattern, topic) for pattern in acks_one)}
+    every_replica = {topic for topic in configs if matches(topic, acks_one)}
     of_replicas: _Wanted = defaultdict(list)
     of_leaders: _Wanted = defaultdict(list)
     for row in rows["partition"]:
@@ -56,9 +61,11 @@ def _wanted(topology: Sequence[Record], acks_one: Sequence[str]) -> tuple[_Wante
         asked = followers if topic in every_replica else followers - {*row["isr"]}
         for broker in asked:
             of_replicas[broker, REPLICA_LATEST].append((topic, row["partition"]))
-        times = [*((EARLIEST_LOCAL, PENDING_UPLOAD, LATEST) if topic in tiered else (EARLIEST,) if asked else ())]
-        # To a consumer the leader would say its high watermark.
-        for time in [*times, *([REPLICA_LATEST] if asked else [])]:
+        # A consumer's LATEST is the high watermark, and the end of the log may be later.
+        times = {EARLIEST, REPLICA_LATEST} if asked else set[str]()
+        if topic in tiered:
+            times = (times - {EARLIEST}) | {EARLIEST_LOCAL, PENDING_UPLOAD, LATEST}
+        for time in times:
             of_leaders[leader, time].append((topic, row["partition"]))
     return of_replicas, of_leaders
 

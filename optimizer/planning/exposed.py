@@ -1,6 +1,5 @@
 """Rows of ``exposure`` and ``wave_findings`` of one cluster: what losses would do at every moment of its plan."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from optimizer.schedule.exposed_states import Exposed, State, begun, effects_of,
 from optimizer.schedule.exposure import AFTER, BEFORE, WHILE, Exposure, Losses, Moment, exposure
 from optimizer.schedule.wave_changes import bytes_per_broker, same_slots
 from optimizer.solve.findings.finding import SHOWN, Finding
+from optimizer.topic_policy import matches
 from schemas.keys import CLUSTER_RUN
 
 
@@ -157,7 +157,7 @@ def _logs(
     """
     log = rows["copy_bytes"].astype("Int64").fillna(rows["size_bytes"].astype("Int64")).to_numpy(dtype=np.int64)
     records = rows["log_records"].to_numpy(dtype="float64", na_value=-1.0).astype(np.int64)
-    topics = {topic: any(re.fullmatch(pattern, topic) for pattern in acks_one) for topic in rows["topic"].unique()}
+    topics = {topic: matches(topic, acks_one) for topic in rows["topic"].unique()}
     waits = ~rows["topic"].map(topics).to_numpy(dtype=bool)
     in_sync_bytes = np.minimum(rows["in_bytes_per_s"].to_numpy(dtype=np.int64) * _SYNC_SECONDS, log)
     lags = np.where(in_sync, in_sync_bytes[:, None], log[:, None])

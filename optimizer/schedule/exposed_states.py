@@ -157,8 +157,8 @@ class Effects:
     """What the loss of each slot's broker, or of its whole rack, does to its partition, (P, W); its state now, (P,).
 
     ``lost_bytes``: acknowledged bytes that are gone once another replica leads; ``sole_bytes``: those that no other
-    living replica has, gone if the disks do not come back. Where nobody
-    measured what a replica lacks, both are upper bounds.
+    living replica has, gone if the disks do not come back. Where nobody measured what a replica lacks, both are upper
+    bounds.
     """
 
     group: Ints
@@ -193,7 +193,8 @@ class Effects:
 
 @dataclass(frozen=True)
 class _Now:
-    """Partitions without a loss, (P,): the leader's slot, whether there is one, and whether writes are stopped."""
+    """Partitions without a loss: the leader's slot, whether there is one, whether writes are stopped, all (P,); and
+    ``State.lacking_bytes``, 0 for the leader."""
 
     first: Ints
     has_leader: Bools
@@ -220,8 +221,8 @@ def _after(state: State, now: _Now, gone: Bools) -> tuple[Ints, Bools, Bools, In
     has_heir = rank.min(axis=2) < _NEVER
     left = (state.in_sync[:, None, :] & ~gone).sum(axis=2)
     stopped = (np.where(left > 0, left, has_heir) < state.needed[:, None]) | ~has_heir
-    most = np.where(gone, state.log_bytes[:, None, None], now.lacking_bytes[:, None, :]).min(axis=2)
-    return rank.argmin(axis=2), has_heir, stopped & ~now.is_stopped[:, None], most
+    least = np.where(gone, state.log_bytes[:, None, None], now.lacking_bytes[:, None, :]).min(axis=2)
+    return rank.argmin(axis=2), has_heir, stopped & ~now.is_stopped[:, None], least
 
 
 def effects_of(state: State, groups: Ints) -> Effects:
@@ -250,8 +251,8 @@ def effects_of(state: State, groups: Ints) -> Effects:
     )
 
 
-def lost_in_turn(state: State, first: int, then: int) -> tuple[Bools, Bools, Ints]:
-    """Partitions that go offline, that stop, and bytes lost, if the brokers of two slots fail, one after the other.
+def lost_in_turn(state: State, first: int, then: int) -> Ints:
+    """Stopped and offline partitions, and bytes lost, (3, P), if the brokers of two slots fail, one after the other.
 
     Nothing catches up between the failures: what the first heir lacked stays lost.
     """
@@ -263,4 +264,4 @@ def lost_in_turn(state: State, first: int, then: int) -> tuple[Bools, Bools, Int
     leads_first, leads_then = now.first == first, np.where(now.first == first, heirs[:, 0], now.first) == then
     lost = np.maximum(np.where(leads_first, lacking[:, 0], 0), np.where(leads_then, lacking[:, 1], 0))
     offline = now.has_leader & ~has_heir[:, 1]
-    return offline, stopped[:, 1], np.where(now.has_leader, lost, 0)
+    return np.stack([stopped[:, 1], offline, np.where(now.has_leader, lost, 0)])

@@ -69,8 +69,8 @@ class Losses:
 
 @dataclass(frozen=True)
 class InTurn:
-    """The loss of two brokers, one after the other: that which stops most writes, then leaves most offline, then loses
-    most bytes; among equals, the first in the order of brokers."""
+    """The worst loss of two brokers, one after the other: it stops most writes; among equals leaves most partitions
+    offline, then loses most bytes, then has the first brokers."""
 
     brokers: tuple[int, int]
     offline: int
@@ -143,10 +143,8 @@ class _Tally:
     def _add_amounts(self, rows: Ints, effects: Effects, sign: int) -> None:
         lost, sole = self.amounts[:3], self.amounts[3]
         row, slot = np.nonzero(effects.lost_bytes)
-        bytes_, log, records = (
-            effects.lost_bytes[row, slot],
-            *(values[rows[row]] for values in (self._exposed.log_bytes, self._exposed.log_records)),
-        )
+        bytes_, log = effects.lost_bytes[row, slot], self._exposed.log_bytes[rows[row]]
+        records = self._exposed.log_records[rows[row]]
         is_known = records >= 0
         in_them = np.where(is_known, np.round(bytes_ * (records / np.maximum(log, 1))), 0).astype(np.int64)
         for sums, values in zip(lost, (bytes_, in_them, ~is_known), strict=True):
@@ -196,8 +194,7 @@ def _corrections_of_pairs(state: State, n_brokers: int) -> Iterator[tuple[Ints, 
     effects = effects_of(state, np.arange(n_brokers))
     alone = np.stack([effects.stopped, effects.offline, effects.lost_bytes])
     for first, then in permutations(range(state.hosts.shape[1]), 2):
-        offline, stopped, lost = lost_in_turn(state, first, then)
-        more = np.stack([stopped, offline, lost]) - alone[:, :, first] - alone[:, :, then]
+        more = lost_in_turn(state, first, then) - alone[:, :, first] - alone[:, :, then]
         counts = (state.hosts[:, first] >= 0) & (state.hosts[:, then] >= 0) & more.any(axis=0)
         yield (state.hosts[:, first] * n_brokers + state.hosts[:, then])[counts], more[:, counts]
 
@@ -230,18 +227,13 @@ class _Cluster:
 
     def _in_turn(self, single: Losses, *, is_over: bool) -> InTurn | None:
         """The worst loss of two brokers: the sum of both losses, corrected for the partitions that both have."""
-        exposed, living, n_brokers = self.exposed, np.flatnonzero(self.exposed.is_living), len(self.exposed.rack)
+        living, n_brokers = np.flatnonzero(self.exposed.is_living), len(self.exposed.rack)
         if len(living) < 2:
             return None
         alone = np.stack([single.stopped, single.offline, single.lost_bytes])
         corrections = [(np.empty(0, dtype=np.int64), np.empty((3, 0), dtype=np.int64))]
-        for rows in _parts(len(exposed.wave)):
-            for part, changed in ((rows[exposed.wave[rows] == 0], False), (rows[exposed.wave[rows] > 0], True)):
-                if is_over and changed:
-                    state = ended(exposed, part, exposed.target.shape[1], is_elected=True)
-                else:
-                    state = begun(exposed, part, exposed.replicas[part])
-                corrections += _corrections_of_pairs(state, n_brokers)
+        for state in self._states(is_over=is_over):
+            corrections += _corrections_of_pairs(state, n_brokers)
         pair, more = (np.concatenate(values, axis=-1) for values in zip(*corrections, strict=True))
         sums = alone[:, :, None] + alone[:, None, :]
         for plane, values in zip(sums, more, strict=True):
@@ -254,6 +246,14 @@ class _Cluster:
         worst = int(np.lexsort((-np.arange(len(lost)), lost, offline, stopped))[-1])
         a, b = (int(living[i]) for i in divmod(worst, len(living)))
         return InTurn((a, b), *(int(sums[i, a, b]) for i in (1, 0, 2)))
+
+    def _states(self, *, is_over: bool) -> Iterator[State]:
+        """All partitions before the plan, or after it and its elections."""
+        exposed = self.exposed
+        for rows in _parts(len(exposed.wave)):
+            is_changed = is_over & (exposed.wave[rows] > 0)
+            yield begun(exposed, rows[~is_changed], exposed.replicas[rows[~is_changed]])
+            yield ended(exposed, rows[is_changed], exposed.target.shape[1], is_elected=True)
 
     @property
     def stopped_by_some(self) -> Bools:
@@ -293,15 +293,14 @@ def exposure(exposed: Exposed) -> Exposure:
     cluster = _Cluster(exposed)
     before, was_stopped = cluster.stopped_by_some, cluster.tallies[0].is_stopped.copy()
     stops = np.zeros(len(exposed.wave), dtype=bool)
-    lost = cluster.lost_bytes
-    worst = lost.copy()
+    lost_before = lost_at_worst = cluster.lost_bytes
     moments = [cluster.moment(BEFORE)]
     last = int(exposed.wave.max(initial=0))
     for wave, rows, states in _waves(exposed, last):
         cluster.moves(rows, [states.old], [states.begun, states.ended])
         moments.append(cluster.moment(WHILE, wave))
         stops[rows] = cluster.tallies[0].is_stopped[rows] & ~was_stopped[rows]
-        worst = np.maximum(worst, cluster.lost_bytes)
+        lost_at_worst = np.maximum(lost_at_worst, cluster.lost_bytes)
         cluster.moves(rows, [states.begun, states.ended], [states.ended])
         if wave < last:
             moments.append(cluster.moment(BETWEEN, wave))
@@ -310,7 +309,8 @@ def exposure(exposed: Exposed) -> Exposure:
     still, elected = (ended(exposed, rows, width, is_elected=is_elected) for is_elected in (False, True))
     cluster.moves(rows, [still], [elected])
     moments.append(cluster.moment(AFTER))
-    lost = np.stack([lost, np.maximum(worst, cluster.lost_bytes), cluster.lost_bytes])
+    lost_after = cluster.lost_bytes
+    lost = np.stack([lost_before, np.maximum(lost_at_worst, lost_after), lost_after])
     return Exposure(tuple(moments), stops, cluster.stopped_by_some & ~before, lost)
 
 

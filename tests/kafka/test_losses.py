@@ -57,7 +57,7 @@ def logs_of(records: list[Record]) -> dict[int, tuple[int, int]]:
     return {row["broker_id"]: (row["size_bytes"], row["offset_lag"]) for row in rows}
 
 
-def said(records: list[Record]) -> tuple[int, int]:
+def expected_loss(records: list[Record]) -> tuple[int, int]:
     """The bytes and records that the loss of the leader's broker loses, as table ``exposure`` has them."""
     ends, (size_bytes, _) = ends_of(records), logs_of(records)[LEADER]
     lags = {"lag_brokers": [LEADER, LATE], "lag_records": [0, ends[LEADER] - ends[LATE]]}
@@ -77,7 +77,7 @@ def test_an_unclean_election_loses_what_exposure_says(kafka: Cluster) -> None:
     until(lambda: LATE in topics.observe(kafka).alive)
     until(lambda: LATE in ends_of(records_of(kafka, LEADER, LATE)))
     before = records_of(kafka, LEADER, LATE)
-    logs, (bytes_said, records_said) = logs_of(before), said(before)
+    logs, (expected_bytes, expected_records) = logs_of(before), expected_loss(before)
     assert {lag for _, lag in logs.values()} == {0}  # Kafka's own figure does not show what the replica lacks
     kafka.stop_broker(LEADER, signal.SIGKILL)
     until(lambda: topics.observe(kafka).in_sync[TOPIC, 0] == {LATE})
@@ -87,8 +87,8 @@ def test_an_unclean_election_loses_what_exposure_says(kafka: Cluster) -> None:
     consumer.close()
     lost_records = ends_of(before)[LEADER] - end
     lost_bytes = logs[LEADER][0] - logs_of(after)[LATE][0]
-    assert 0.8 * records_said <= lost_records <= records_said
-    assert 0.8 * bytes_said <= lost_bytes <= bytes_said * 1.001
+    assert 0.8 * expected_records <= lost_records <= expected_records
+    assert 0.8 * expected_bytes <= lost_bytes <= expected_bytes * 1.001
     kafka.start_broker(LEADER)
     until(lambda: topics.observe(kafka).in_sync[TOPIC, 0] == {LEADER, LATE})
     back = records_of(kafka, LEADER, LATE)
