@@ -354,10 +354,10 @@ def test_each_of_several_live_clusters_is_read_before_the_next(
     """So the failure of one is its own; what was read of a live cluster has the time of the run in whole seconds."""
     calls = []
 
-    def live(session: SparkSession, _cluster: ClusterInput, *, at_once: bool) -> DataFrame:
+    def live(run: Run, _cluster: ClusterInput, *, at_once: bool) -> DataFrame:
         calls.append(at_once)
         columns = "ordinal int, kind string, source string, line int, payload string"
-        return session.createDataFrame([(0, "broker", "kafka://h:1", 1, "{}")], columns)
+        return run.spark.createDataFrame([(0, "broker", "kafka://h:1", 1, "{}")], columns)
 
     monkeypatch.setattr(ingest, "_live", live)
     given = tuple(ClusterInput(id=name, bootstrap_servers="h:1") for name in clusters)
