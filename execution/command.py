@@ -15,6 +15,7 @@ from optimizer.configuration import build, merge, read_toml
 from optimizer.errors import BallastError
 from optimizer.settings import Settings
 from optimizer.shipped import defaults
+from stored.tables import one_line
 
 
 def load_settings(options: argparse.Namespace) -> Settings:
@@ -80,7 +81,7 @@ def run_command(options: argparse.Namespace, run: Callable[[argparse.Namespace, 
         _print_error("\n".join((f"error: {error}", *getattr(error, "__notes__", ()))))
         return error.exit_code
     except (OSError, DeltaError) as error:
-        sys.stderr.write(f"error: {type(error).__name__}: {' '.join(str(error).split())}\n")
+        sys.stderr.write(f"error: {type(error).__name__}: {one_line(error)}\n")
         return BallastError.exit_code
     except KeyboardInterrupt as error:
         lines = ("error: interrupted; run the same command again to continue", *getattr(error, "__notes__", ()))

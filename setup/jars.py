@@ -4,6 +4,7 @@
 ``python -m setup.jars kafka39`` downloads the tools of Kafka 3.9, because the plan's scripts must work with them too.
 ``python -m setup.jars kafka-tiered`` downloads Kafka's tiered storage in a local folder, for the tests.
 ``python -m setup.jars s3`` downloads what Spark needs for a warehouse or inputs in S3; jobs do that themselves.
+``python -m setup.jars hadoop`` downloads HDFS and YARN, for the tests.
 """
 
 import hashlib
@@ -62,6 +63,7 @@ KAFKA = JarSet("kafka")
 KAFKA39 = JarSet("kafka39")
 KAFKA_TIERED = JarSet("kafka-tiered")
 S3 = JarSet("s3")
+HADOOP = JarSet("hadoop")
 
 
 def read_lock(text: str) -> dict[str, str]:
@@ -152,7 +154,7 @@ def proxy_options(environ: Mapping[str, str]) -> list[str]:
 
 def main(names: list[str]) -> int:
     """Download the named sets; returns the exit code."""
-    sets = {jars.name: jars for jars in (DELTA, KAFKA, KAFKA39, KAFKA_TIERED, S3)}
+    sets = {jars.name: jars for jars in (DELTA, KAFKA, KAFKA39, KAFKA_TIERED, S3, HADOOP)}
     unknown = sorted(set(names) - set(sets))
     if unknown or not names:
         print(f"usage: python -m setup.jars {' | '.join(sets)}", file=sys.stderr)

@@ -1,15 +1,17 @@
 """Reads and appends Delta tables without Spark. An append can fail if another process has written in between."""
 
 import json
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 import schemas
 from optimizer import locks, places
@@ -19,6 +21,7 @@ from schemas.table import PROPERTIES, Column, Table
 
 Row = Mapping[str, Any]
 _TRIES = 5  # of an append: rows of the table may be deleted meanwhile (./ballast tidy)
+_NAME = "ballastCommit"  # a random name of each append, in Delta's log
 _SHORTENED = 32  # characters: Spark shortens longer texts in statistics
 # The same types as Spark's to_arrow_type.
 _ARROW: dict[str, pa.DataType] = {
@@ -201,23 +204,32 @@ class Warehouse:
             When the table differs from its contract by more than missing nullable columns.
         """
         tries = 1 if after is not None else _TRIES
+        name = uuid4().hex
         for number in range(1, tries + 1):
             try:
-                self._append(table, rows, after)
+                self._append(table, rows, after, name)
                 return
             except CommitFailedError as error:
+                if after is not None and self._has_commit(table, after + 1, name):
+                    return
                 if number == tries:
                     message = f"another process wrote table {table} of {self.path} at the same time: try again"
                     raise Overtaken(message) from error
 
-    def _append(self, table: str, rows: Collection[Row], after: int | None) -> None:
+    def _has_commit(self, table: str, version: int, name: str) -> bool:
+        """Whether a version is our own commit: after a lost answer, the store refuses the repeated request."""
+        delta = self.open_table(table)
+        commits = delta.history(limit=delta.version() - version + 1) if delta and delta.version() >= version else []
+        return any(commit["version"] == version and commit.get(_NAME) == name for commit in commits)
+
+    def _append(self, table: str, rows: Collection[Row], after: int | None, name: str) -> None:
         contract = schemas.ALL[table]
         delta = self.open_table(table, after) or self._create(contract)
         existing = _columns(delta)
         missing_columns(contract, existing, self.path)
         content = pa.Table.from_pylist([dict(row) for row in rows], schema=_arrow_schema(contract, existing))
-        no_retry = CommitProperties(max_commit_retries=0) if after is not None else None
-        write_deltalake(delta, content, mode="append", schema_mode="merge", commit_properties=no_retry)
+        commit = CommitProperties(custom_metadata={_NAME: name}, max_commit_retries=None if after is None else 0)
+        write_deltalake(delta, content, mode="append", schema_mode="merge", commit_properties=commit)
 
     def open_table(self, table: str, version: int | None = None) -> DeltaTable | None:
         """A table, by default its newest version; None if it does not exist."""
@@ -237,9 +249,9 @@ class Warehouse:
             return self._select(table, DeltaTable(f"{self.path}/{table}", version=version), equal, columns)
         except BallastError:
             raise
-        except Exception as error:  # deltalake raises Exception itself when a file of the version is gone
-            cause = " ".join(str(error).split())
-            raise VersionGone(f"version {version} of table {table} in {self.path} cannot be read: {cause}") from error
+        except Exception as error:  # also OSError, if the version's log is gone
+            message = f"version {version} of table {table} in {self.path} cannot be read: {one_line(error)}"
+            raise VersionGone(message) from error
 
     def _select(
         self, table: str, delta: DeltaTable, equal: Mapping[str, str | int], columns: Sequence[str] = ()
@@ -249,8 +261,11 @@ class Warehouse:
         condition = " AND ".join(f"{name} = {literal(value)}" for name, value in equal.items()) or "true"
         selected = ", ".join(f'"{name}"' for name in columns if name not in missing) if columns else "*"
         # Arrow's own readers fail on files that deltalake has rewritten: they reject the type string view.
-        result = QueryBuilder().register("t", delta).execute(f"SELECT {selected or '1'} FROM t WHERE {condition}")
-        rows = pa.table(result.read_all())
+        try:
+            result = QueryBuilder().register("t", delta).execute(f"SELECT {selected or '1'} FROM t WHERE {condition}")
+            rows = pa.table(result.read_all())
+        except Exception as error:  # deltalake raises Exception itself
+            raise DeltaError(str(error)) from error
         for name in [name for name in missing if not columns or name in columns]:
             rows = rows.append_column(name, pa.nulls(len(rows), _ARROW[missing[name].type]))
         return rows.select(list(columns)) if columns else rows
@@ -277,6 +292,12 @@ def files_of(delta: DeltaTable, run_ids: Iterable[str]) -> list[File]:
             time = datetime.fromtimestamp(file["modification_time"] / 1000, tz=UTC)
             files.append(File(file["path"], runs, not is_of_one, time))
     return files
+
+
+def one_line(error: Exception) -> str:
+    """An error of deltalake without colours and line breaks; of a store's answer in XML, only code and message."""
+    text = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split()).replace(" ↳ ", ": ")
+    return re.sub(r"<\?xml.*?<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?.*", r"\1 \2", text).strip()
 
 
 def literal(value: str | int) -> str:
