@@ -211,7 +211,7 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
     from pyspark.sql import SparkSession
 
     from optimizer.meter import Meter
-    from optimizer.session import session
+    from optimizer.session import remove_checkpoints, session
     from optimizer.stages.emit.emit import written_paths
     from optimizer.stages.runner import run_stages, stages_named
     from optimizer.stages.stage import Run
@@ -234,6 +234,7 @@ def _plan(names: Sequence[str], settings: Settings, run_id: str) -> int:
             sys.stderr.write("".join(f"{name}: {verdict.summary()}\n" for name, verdict in stopped.items()))
         return exit_code(verdicts)
     finally:
+        remove_checkpoints(spark)
         spark.stop()
 
 

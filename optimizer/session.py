@@ -36,3 +36,11 @@ def session(builder: SparkSession.Builder) -> SparkSession:
             setattr(holder, name, value)
             holder = value
     return spark
+
+
+def remove_checkpoints(spark: SparkSession) -> None:
+    """Delete what ``compute_once`` has put into ``spark.checkpoint.dir``: Spark itself leaves it there."""
+    if folder := spark.sparkContext.getCheckpointDir():
+        jvm: Any = spark.sparkContext._jvm
+        path = jvm.org.apache.hadoop.fs.Path(folder)
+        path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)

@@ -26,7 +26,7 @@ from optimizer.errors import RowsChanged, StageError
 from optimizer.fingerprint import count_and_hash, fingerprint_of, row_count_of
 from optimizer.shipped import UNKNOWN
 from schemas.runs import BEGIN
-from schemas.spark import conform, schema_of, small_frame
+from schemas.spark import compute_once, conform, schema_of, small_frame
 from schemas.table import Table
 
 _THREADS = 4  # tables processed at the same time: a small commit mostly waits for files
@@ -213,7 +213,7 @@ class Store:
         recorded = self._fingerprint_of(table, run_id)
         with short_errors(table):
             rows = delta_tables.rows(self.spark, self.warehouse, contract, run_id)
-            rows = rows.localCheckpoint() if self._keeps_rows else rows
+            rows = compute_once(rows) if self._keeps_rows else rows
             content = self._content_now(table, rows, run_id)
         if self._keeps_rows:
             self._rows[table, run_id] = rows
@@ -269,7 +269,7 @@ class Store:
         self.ensure(table)
         with short_errors(table):
             # A checkpoint, not a cache: it drops the query plan. Otherwise Spark analyses the plan for each use.
-            rows = conform(frame, contract).localCheckpoint()
+            rows = compute_once(conform(frame, contract))
             fingerprint = fingerprint_of(rows.coalesce(1) if few_rows else rows, contract, run_id)
             is_stored = self._is_stored(table, run_id, fingerprint)
         return _Prepared(rows=rows, fingerprint=fingerprint, is_stored=is_stored)

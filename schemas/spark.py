@@ -68,6 +68,16 @@ def columns_of(schema: T.StructType) -> list[Column]:
     return [Column(f.name, f.dataType.simpleString(), f.metadata.get("comment", ""), f.nullable) for f in schema.fields]
 
 
+def compute_once(frame: DataFrame) -> DataFrame:
+    """Compute a frame now and drop its query plan.
+
+    The rows are in ``spark.checkpoint.dir`` if that is set, else in the executors, and lost with one of them. A cached
+    frame would keep its whole plan: analysing it for each use, and looking it up in the cache, took most of the time.
+    """
+    is_stored = frame.sparkSession.sparkContext.getCheckpointDir()
+    return frame.checkpoint() if is_stored else frame.localCheckpoint()
+
+
 def conform(frame: DataFrame, table: Table) -> DataFrame:
     """Select, order and cast ``frame`` to the columns of ``table``.
 

@@ -82,7 +82,7 @@ def running(home: Path, *, yarn: bool = False) -> Iterator[Hadoop]:
             return_proc=True,
         )
         try:
-            jvm = JavaGateway(gateway_parameters=GatewayParameters(port=port)).jvm
+            jvm = JavaGateway(gateway_parameters=GatewayParameters(port=port, enable_memory_management=False)).jvm
             own = {"hadoop.tmp.dir": str(home / "tmp"), "hdfs.minidfs.basedir": str(home / "hdfs")}
             yield _started(jvm, home, {**own, **_YARN}, yarn=yarn)
         finally:

@@ -7,7 +7,10 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +32,7 @@ from optimizer.stages.solve import solve
 from optimizer.stages.stage import Frames, Refusals, Run, Stage
 from optimizer.store import Store
 from schemas.spark import conform, schema_of
+from setup.children import process_stats
 from setup.paths import HOME
 from stored.tables import Warehouse
 from tests.asking.same_tables import differences
@@ -206,18 +210,45 @@ def run_on_executors(home: Path, spark: Sequence[str]) -> dict[str, bytes]:
 @pytest.mark.all_only
 @pytest.mark.cluster
 def test_real_executors_give_the_same_documents(first: First, tmp_path: Path) -> None:
-    """Two executors on a standalone cluster give the documents of local threads, byte for byte."""
-    with standalone.running(tmp_path / "cluster", workers=2, cores=1, memory="1g") as url:
+    """Two executors, each killed once, give the documents of local threads, byte for byte; no checkpoint stays."""
+    cluster, home, checkpoints = tmp_path / "cluster", tmp_path / "executors", tmp_path / "checkpoints"
+    with standalone.running(cluster, workers=2, cores=1, memory="1g") as url, ThreadPoolExecutor(1) as pool:
+        kills = pool.submit(kill_each_executor, cluster, home / "warehouse")
         sizes = ("--driver-memory", "2g", "--executor-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
-        documents = run_on_executors(tmp_path / "executors", ("--master", url, *sizes))
-        executors = sorted((tmp_path / "cluster").glob("worker-*/app-*/*/stdout"))
-    assert len(executors) == 2
+        spark = ("--master", url, *sizes, "--conf", f"spark.checkpoint.dir={checkpoints}")
+        documents = run_on_executors(home, spark)
+        kills.result()
+        executors = sorted(cluster.glob("worker-*/app-*/*/stdout"))
+    assert len(executors) == 4
+    assert list(checkpoints.iterdir()) == []
     assert list(documents) == list(first.files)
     pairs = {
         name: (_without_code_version(content), _without_code_version(first.files[name]))
         for name, content in documents.items()
     }
     assert [name for name, (of_executors, of_threads) in pairs.items() if of_executors != of_threads] == []
+
+
+def kill_each_executor(cluster: Path, warehouse: Path) -> None:
+    """Kill the executor of the first worker in the stage validate, that of the second in the stage solve."""
+    until = time.monotonic() + SECONDS
+    for worker, table in (("worker-1", "bronze_records"), ("worker-2", "baseline")):
+        while not list(warehouse.glob(f"{table}/*.parquet")):
+            assert time.monotonic() < until, f"no {table} in {warehouse}"
+            time.sleep(0.1)
+        folder = f"{cluster / worker}/app-"
+        running = [pid for pid in process_stats() if _folder_of_process(pid).startswith(folder)]
+        assert running
+        for pid in running:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _folder_of_process(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:  # the process has ended
+        return ""
 
 
 def _without_code_version(content: bytes | str) -> str:

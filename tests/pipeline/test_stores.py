@@ -114,6 +114,8 @@ drain_brokers = [1]
 [solver]
 rounds = 1
 curve_brokers = 0
+[schedule]
+valid_hours = 0
 [storage]
 warehouse = "{warehouse}"
 single_writer = true

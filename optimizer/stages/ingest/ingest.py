@@ -30,7 +30,7 @@ from optimizer.stages.shared.known_names import known_instances, known_of_record
 from optimizer.stages.shared.sql_words import agree, plural
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.bronze import BRONZE_METRICS, BRONZE_RECORDS
-from schemas.spark import conform, schema_of, small_frame
+from schemas.spark import compute_once, conform, schema_of, small_frame
 from sources import kafka_live, metrics_csv
 from sources.record import ALLOWED_FILE, NOT_STATE, UNREADABLE_FILE
 from sources.refused_formats import CONSUMER_FILE
@@ -240,7 +240,7 @@ def _live(run: Run, cluster: ClusterInput, *, at_once: bool) -> DataFrame:
     order = Window.partitionBy("source").orderBy("kind", "payload", "line")
     try:
         records = reader.load().withColumn("ordinal", F.row_number().over(order) - 1)
-        return records.localCheckpoint() if at_once else records
+        return compute_once(records) if at_once else records
     except (PySparkException, Py4JJavaError) as error:
         message = f"cannot read kafka://{cluster.bootstrap_servers}: {str(error).splitlines()[0]}"
         raise kafka_live.unwrap_error(error) or InputError(message) from error
@@ -258,7 +258,7 @@ def without_plan_documents(records: DataFrame, *, are_state: bool) -> DataFrame:
     are_state : bool
         Whether bare reassignment JSON is the state.
     """
-    known = records.localCheckpoint(eager=True)
+    known = compute_once(records)
     fields = F.from_json("payload", _ASSIGNMENT_FIELDS)
     parsed = known.withColumn("fields", fields).select("*", "fields.*").drop("fields")
     flags = {name: F.coalesce(name, F.lit(False)) for name in ("begun", "bare")}

@@ -31,7 +31,7 @@ from optimizer.stages.shared.throttles_found import to_restore
 from optimizer.stages.stage import Frames
 from schemas.keys import CLUSTER_RUN, PARTITION
 from schemas.output import ALTERNATIVES, BROKER_BALANCE, PLAN, RESTART_BATCHES
-from schemas.spark import conform, nullable_struct_of
+from schemas.spark import compute_once, conform, nullable_struct_of
 
 _LOG = logging.getLogger(__name__)
 _SMALL = [schemas.ALL[name] for name in DECLARED["plan"].writes if name not in (PLAN.name, ALTERNATIVES.name)]
@@ -78,7 +78,7 @@ def computed(made: Callable[[Column], DataFrame], hosts: DataFrame) -> DataFrame
         The brokers of all clusters.
     """
     try:
-        return made(F.lit(True)).localCheckpoint()
+        return compute_once(made(F.lit(True)))
     except (PySparkException, Py4JJavaError) as error:
         if not _has_died(error):
             raise
@@ -86,7 +86,7 @@ def computed(made: Callable[[Column], DataFrame], hosts: DataFrame) -> DataFrame
     ended = [made(F.lit(False))]
     for (cluster,) in hosts.select("cluster_id").distinct().orderBy("cluster_id").collect():
         try:
-            ended.append(made(F.col("cluster_id") == cluster).localCheckpoint())
+            ended.append(compute_once(made(F.col("cluster_id") == cluster)))
         except (PySparkException, Py4JJavaError) as error:
             if not _has_died(error):
                 raise

@@ -21,7 +21,7 @@ from optimizer.settings import Settings
 from optimizer.stages.stage import Frames, Refusals, Run
 from schemas.keys import RUN_BROKER, RUN_PARTITION
 from schemas.planning import INSTANCE, INSTANCE_BROKERS
-from schemas.spark import conform, nullable_struct_of, small_frame, struct_of
+from schemas.spark import compute_once, conform, nullable_struct_of, small_frame, struct_of
 from sources.offsets import TIERED
 
 # Columns of ``instance`` that are set for each partition alone, and those that need all partitions of its topic.
@@ -42,7 +42,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     given = inputs["brokers"].drop(*broker_rules.DECIDED)
     brokers = with_log_dirs(brokers.join(given, RUN_BROKER), inputs["log_dirs"])
     # Computed once: the limits of topics and the rows themselves both need them.
-    partitions = decide_partitions(partition_facts(inputs), hosts, run.settings).localCheckpoint()
+    partitions = compute_once(decide_partitions(partition_facts(inputs), hosts, run.settings))
     return {
         "instance": conform(with_topic_most(partitions, hosts, run.settings), INSTANCE),
         "instance_brokers": conform(brokers, INSTANCE_BROKERS),

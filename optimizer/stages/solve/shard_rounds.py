@@ -31,6 +31,7 @@ from optimizer.solve.shard.search import CurvePoint
 from optimizer.solve.shard.shard_status import ShardStatus
 from schemas.keys import PARTITION
 from schemas.planning import INSTANCE
+from schemas.spark import compute_once
 
 # Columns of a placement that its partitions, and their replicas before and after, are made of.
 ROW_COLUMNS = ("cluster_id", *PARTITION_COLUMNS, "current")
@@ -148,7 +149,7 @@ def solve_round(placement: DataFrame, tasks: dict[str, ClusterRound]) -> DataFra
     gone: set[int] = set()
     while True:
         try:
-            return solve_shards(placement, tasks, sorted(gone)).localCheckpoint()
+            return compute_once(solve_shards(placement, tasks, sorted(gone)))
         except (PySparkException, Py4JJavaError) as error:
             shard = shard_without_worker(str(error))
             if shard is None or shard in gone:

@@ -18,7 +18,7 @@ from optimizer.solve import driver
 from optimizer.solve.tuning import TUNED, Tuning
 from optimizer.stages.solve.spark_placement import SparkPlacement
 from optimizer.stages.stage import Frames, Run
-from schemas.spark import nullable_struct_of, small_frame
+from schemas.spark import compute_once, nullable_struct_of, small_frame
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def _frame(rows: Rows, table: str, run: Run) -> DataFrame:
 
 def placement_of(inputs: Frames, run: Run) -> SparkPlacement:
     """The placement of all clusters before the plan, from ``instance`` and ``instance_brokers``."""
-    start = inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")).localCheckpoint()
+    start = compute_once(inputs["instance"].drop("run_id").withColumn("current", F.col("replicas")))
     return SparkPlacement(start, read_brokers(inputs["instance_brokers"]), run.run_id)
 
 

@@ -39,7 +39,7 @@ from optimizer.stages.shared.gathered import rows_field, table_of
 from optimizer.stages.solve.shard_rounds import ROW_COLUMNS, apply_moves, solve_round, statuses_of
 from optimizer.stages.stage import Frames
 from schemas.keys import PARTITION
-from schemas.spark import small_frame
+from schemas.spark import compute_once, small_frame
 
 ROWS_PER_CHUNK = 10_000  # partitions of a task: a few seconds of work
 _NEEDS_NEW_LIST = (
@@ -105,7 +105,7 @@ class SparkPlacement:
     run_id: str
 
     def _with_frame(self, frame: DataFrame) -> Self:
-        return replace(self, frame=frame.localCheckpoint())
+        return replace(self, frame=compute_once(frame))
 
     def totals(self) -> dict[str, Totals]:
         """Demand by replication factor; whether a list changes its length, or has replicas out of sync."""
@@ -380,7 +380,7 @@ def _finish(
         rows = {table: made[table].to_dict("records") if made else [] for table in TABLES}
         return pd.DataFrame([{"cluster_id": cluster_id, **rows, "left": left.to_dict("records")}])
 
-    stored = placement.groupBy("cluster_id").applyInPandas(of_cluster, _CLUSTER_ROW).localCheckpoint()
+    stored = compute_once(placement.groupBy("cluster_id").applyInPandas(of_cluster, _CLUSTER_ROW))
     left = {
         row.cluster_id: LeftForDisk.from_rows(row.left, settings)
         for row in stored.where(F.size("left") > 0).select("cluster_id", "left").collect()

@@ -12,6 +12,7 @@ from optimizer.stages.shared.records import SOURCE_COLUMNS, newest_first, placem
 from optimizer.stages.validate import cross_rules, rule_table
 from optimizer.stages.validate.rule import Rule, is_usable, with_flags
 from schemas.keys import BROKER, PARTITION
+from schemas.spark import compute_once
 from sources.offsets import TIMES
 
 _OTHER = "struct<rank: int, source: string, line: int, replicas: array<bigint>>"
@@ -42,15 +43,6 @@ class Judged:
         """Rows that meet every rule of severity error, without copies."""
         usable = self.rows.where(is_usable(self.rules))
         return usable.where("rank = 1") if self.is_ranked else usable
-
-
-def compute_once(frame: DataFrame) -> DataFrame:
-    """Compute a frame now and drop its query plan.
-
-    Frames here are inputs of several others. A cached frame would keep its whole plan: analysing it again, and looking
-    it up in the cache, took most of the time.
-    """
-    return frame.localCheckpoint(eager=True)
 
 
 def judge_rows(table: str, rows: DataFrame, rules: Sequence[Rule]) -> Judged:

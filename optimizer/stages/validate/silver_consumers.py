@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 
 from optimizer.stages.shared.records import SOURCE_COLUMNS, newest_first, typed
 from optimizer.stages.stage import Frames
-from optimizer.stages.validate.judge import Judged, compute_once, judge_rows, with_known
+from optimizer.stages.validate.judge import Judged, judge_rows, with_known
 from optimizer.stages.validate.rule import Rule, Severity, Standing, Stops
 from schemas.consumers import CONSUMER_GROUPS, CONSUMER_MEMBERS
 from schemas.keys import CLUSTER_RUN
-from schemas.spark import conform, schema_of, small_frame
+from schemas.spark import compute_once, conform, schema_of, small_frame
 
 _PARTITION = "concat(topic, '-', partition)"
 _SAME_TIME = "run kafka-topics.sh --describe and kafka-consumer-groups.sh at the same time"

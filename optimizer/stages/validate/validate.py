@@ -29,7 +29,7 @@ from optimizer.stages.validate.rule import quarantined
 from optimizer.stages.validate.silver_consumers import consumers
 from schemas.bronze import INPUT_FINDINGS, QUALITY_RESULTS, QUARANTINE, SOURCES
 from schemas.silver import BROKERS, LOG_DIRS, PARTITION_LOAD, REPLICAS, THROTTLES_FOUND, TOPICS
-from schemas.spark import conform, schema_of, small_frame
+from schemas.spark import compute_once, conform, schema_of, small_frame
 from schemas.table import Table
 from sources.record import STATE_KINDS
 
@@ -98,7 +98,7 @@ def build(inputs: Frames, run: Run) -> Frames:
     """Parse, judge and join the records of every cluster; then validate the result with Great Expectations."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         cleaned = _clean(inputs, run.settings, pool)
-    quarantine = cleaned.quarantine.transform(judge.compute_once)
+    quarantine = cleaned.quarantine.transform(compute_once)
     clusters = [cluster.id for cluster in run.settings.clusters]
     figures = measured(cleaned.counted, quarantine, run.settings, run.spark).toPandas()
     results = great_expectations.evaluate(cleaned.judged, figures, clusters=clusters, settings=run.settings)
@@ -146,10 +146,10 @@ def _driver_rows(rows: Iterable[Mapping[str, Any]], table: Table, run: Run) -> D
 
 def _clean(inputs: Frames, settings: Settings, pool: Executor) -> _Cleaned:
     """Judge placements first, because all other kinds are judged against them; then several kinds in parallel."""
-    records = inputs["bronze_records"].transform(judge.compute_once)
+    records = inputs["bronze_records"].transform(compute_once)
     placements = judge.judge_placements(records)
     reassignments = judge.judge_reassignments(records, placements.used)
-    placed = silver.partitions_in_flight(placements.used, reassignments.used).transform(judge.compute_once)
+    placed = silver.partitions_in_flight(placements.used, reassignments.used).transform(compute_once)
     later_measures = pool.submit(_measures, inputs["bronze_metrics"], records, placed, settings)
     configs = judge.judge_configs(records)
     later_hosts = pool.submit(_hosts, records, placed, configs.used, settings)
@@ -206,9 +206,9 @@ def _outcome(placed: DataFrame, facts: _Facts, settings: Settings) -> _Outcome:
         brokers=hosts.brokers.rows,
     )
     load = judge.judge_coverage(loads, settings)
-    replicas = conform(silver.replicas(placed, local), REPLICAS).transform(judge.compute_once)
+    replicas = conform(silver.replicas(placed, local), REPLICAS).transform(compute_once)
     brokers = silver_brokers.brokers(hosts.brokers.rows, hosts.disks, hosts.capacities.used)
-    brokers = brokers.transform(judge.compute_once)
+    brokers = brokers.transform(compute_once)
     log_dirs = silver_brokers.log_dirs(hosts.disks, sizes.used, hosts.capacities.used, hosts.brokers.rows)
     tables = {
         "brokers": conform(brokers, BROKERS),
@@ -236,11 +236,11 @@ def _measures(bronze_metrics: DataFrame, records: DataFrame, placed: DataFrame, 
     topics = placed.select("cluster_id", "run_id", "topic").distinct()
     exported = with_brokers(bronze_metrics.unionByName(from_records(records)), settings.clusters)
     named, ambiguous = resolve_topics(exported, topics)
-    samples = named.transform(judge.compute_once)
-    loads = loads_in_window(samples, settings.metrics, settings.schedule.windows).transform(judge.compute_once)
+    samples = named.transform(compute_once)
+    loads = loads_in_window(samples, settings.metrics, settings.schedule.windows).transform(compute_once)
     rates = loads.where("partition IS NOT NULL")
     judged = judge.judge_metrics(samples, rates, placed)
-    return _Measures(rates, loads.where("partition IS NULL"), judged, ambiguous.transform(judge.compute_once))
+    return _Measures(rates, loads.where("partition IS NULL"), judged, ambiguous.transform(compute_once))
 
 
 def _quarantine(frames: Sequence[DataFrame]) -> DataFrame:
