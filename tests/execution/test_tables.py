@@ -1,17 +1,20 @@
 """Rows as Arrow tables, for tables with many rows."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 import schemas
 from optimizer.errors import ConfigError
 from schemas.table import column
-from stored.tables import VersionGone, Warehouse
+from stored import tables
+from stored.tables import Overtaken, VersionGone, Warehouse, one_line
 
 INSTANCE = schemas.ALL["instance"]
 
@@ -102,3 +105,46 @@ def test_a_version_of_another_contract_is_refused(warehouse: Warehouse, monkeypa
     monkeypatch.setitem(schemas.ALL, "instance", required)
     with pytest.raises(ConfigError, match="column ticket is missing"):
         warehouse.rows("instance", version=1)
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_commit_whose_answer_was_lost_counts(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
+    """The store refuses the repeated request, as it refuses that of a process which was not first."""
+
+    def refused(*arguments: Any, **options: Any) -> None:
+        own = {} if is_written else {"commit_properties": None}
+        write_deltalake(*arguments, **options | own)
+        raise CommitFailedError("the version exists already")
+
+    version = warehouse.version("instance")
+    monkeypatch.setattr(tables, "write_deltalake", refused)
+    with nullcontext() if is_written else pytest.raises(Overtaken):
+        warehouse.append("instance", [partition(8)], after=version)
+    assert warehouse.version("instance") == version + 1
+
+
+def test_a_file_that_is_gone_is_an_error_of_delta(warehouse: Warehouse) -> None:
+    """Commands print it as one line; deltalake itself raises Exception."""
+    for file in Path(warehouse.path, "instance").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(DeltaError, match="parquet"):
+        warehouse.rows("instance")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Generic S3 error\n \x1b[31m↳\x1b[0m in 2 s\n  \x1b[31m↳\x1b[0m refused", "Generic S3 error: in 2 s: refused"),
+        (
+            "400 Bad: <?xml version='1.0'?>\n<Error><Code>ExpiredToken</Code><Message>Too old.</Message></Error>",
+            "400 Bad: ExpiredToken Too old.",
+        ),
+        ("<?xml version='1.0'?><Error><Code>Busy</Code></Error>", "Busy"),
+        ("<?xml version='1.0'?><html/>", "<?xml version='1.0'?><html/>"),
+    ],
+)
+def test_an_error_of_a_store_is_one_line(text: str, line: str) -> None:
+    """Without colours, and without the XML of its answer."""
+    assert one_line(OSError(text)) == line
