@@ -1,7 +1,9 @@
 """The Spark session of a run."""
 
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 # JVM names that a run uses many times, as paths from py4j's root.
@@ -39,8 +41,9 @@ def session(builder: SparkSession.Builder) -> SparkSession:
 
 
 def remove_checkpoints(spark: SparkSession) -> None:
-    """Delete what ``compute_once`` has put into ``spark.checkpoint.dir``: Spark itself leaves it there."""
-    if folder := spark.sparkContext.getCheckpointDir():
-        jvm: Any = spark.sparkContext._jvm
-        path = jvm.org.apache.hadoop.fs.Path(folder)
-        path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)
+    """Delete what ``compute_once`` has put into ``spark.checkpoint.dir``, unless Java or the store has ended."""
+    with suppress(Py4JError):
+        if folder := spark.sparkContext.getCheckpointDir():
+            jvm: Any = spark.sparkContext._jvm
+            path = jvm.org.apache.hadoop.fs.Path(folder)
+            path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)
