@@ -262,3 +262,16 @@ def test_the_plan_is_the_same_from_hdfs(of_hadoop: hadoop.Hadoop, local: Path, t
     assert counts[0] == counts[1]
     shown = ended(tmp_path, of_hadoop.variables, "ballast", "show", "--warehouse", warehouse)
     assert (shown.returncode, "planned" in shown.stdout) == (0, True), shown.stderr
+
+
+def test_yarn_starts_a_failed_run_once(of_hadoop: hadoop.Hadoop, tmp_path: Path) -> None:
+    """YARN's own default is two attempts; its exit code is 1 for each failure."""
+    missing = f"{of_hadoop.uri}/missing"
+    (tmp_path / "c.toml").write_text(SETTINGS.format(uri=missing, warehouse=f"{missing}/tables"), encoding="utf-8")
+    words = (*MEMORY, *of_hadoop.in_cluster_mode(), "pipeline", "--config", "c.toml", "--run-id", "r")
+    done = ended(tmp_path, of_hadoop.variables, "spark-submit.sh", *words)
+    assert done.returncode == 1
+    attempts = [file.parent.name for file in of_hadoop.home.rglob("container_*_000001/stdout")]
+    [failed] = [file for file in of_hadoop.home.rglob("stdout") if f"there is no folder {missing}" in file.read_text()]
+    application = failed.parent.name[: -len("_01_000001")]
+    assert [name for name in attempts if name.startswith(application)] == [failed.parent.name]
