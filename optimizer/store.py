@@ -268,7 +268,6 @@ class Store:
         contract = _contract(table)
         self.ensure(table)
         with short_errors(table):
-            # A checkpoint, not a cache: it drops the query plan. Otherwise Spark analyses the plan for each use.
             rows = compute_once(conform(frame, contract))
             fingerprint = fingerprint_of(rows.coalesce(1) if few_rows else rows, contract, run_id)
             is_stored = self._is_stored(table, run_id, fingerprint)

@@ -210,17 +210,17 @@ class Warehouse:
                 self._append(table, rows, after, name)
                 return
             except CommitFailedError as error:
-                if after is not None and self._has_commit(table, after + 1, name):
+                if after is not None and self._has_commit(table, after, name):
                     return
                 if number == tries:
                     message = f"another process wrote table {table} of {self.path} at the same time: try again"
                     raise Overtaken(message) from error
 
-    def _has_commit(self, table: str, version: int, name: str) -> bool:
-        """Whether a version is our own commit: after a lost answer, the store refuses the repeated request."""
+    def _has_commit(self, table: str, after: int, name: str) -> bool:
+        """Whether a commit after this version is ours: if its answer was lost, the store refuses it when repeated."""
         delta = self.open_table(table)
-        commits = delta.history(limit=delta.version() - version + 1) if delta and delta.version() >= version else []
-        return any(commit["version"] == version and commit.get(_NAME) == name for commit in commits)
+        commits = delta.history(delta.version() - after) if delta else []
+        return any(commit.get(_NAME) == name for commit in commits)
 
     def _append(self, table: str, rows: Collection[Row], after: int | None, name: str) -> None:
         contract = schemas.ALL[table]
@@ -249,7 +249,7 @@ class Warehouse:
             return self._select(table, DeltaTable(f"{self.path}/{table}", version=version), equal, columns)
         except BallastError:
             raise
-        except Exception as error:  # also OSError, if the version's log is gone
+        except Exception as error:  # DeltaError; OSError if the log of the version is gone
             message = f"version {version} of table {table} in {self.path} cannot be read: {one_line(error)}"
             raise VersionGone(message) from error
 

@@ -107,20 +107,19 @@ def test_a_version_of_another_contract_is_refused(warehouse: Warehouse, monkeypa
         warehouse.rows("instance", version=1)
 
 
-@pytest.mark.parametrize("is_written", [True, False])
+@pytest.mark.parametrize("is_own", [True, False])
 def test_a_commit_whose_answer_was_lost_counts(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, is_written: bool
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, is_own: bool
 ) -> None:
     """The store refuses the repeated request, as it refuses that of a process which was not first."""
 
     def refused(*arguments: Any, **options: Any) -> None:
-        own = {} if is_written else {"commit_properties": None}
-        write_deltalake(*arguments, **options | own)
+        write_deltalake(*arguments, **options if is_own else {**options, "commit_properties": None})
         raise CommitFailedError("the version exists already")
 
     version = warehouse.version("instance")
     monkeypatch.setattr(tables, "write_deltalake", refused)
-    with nullcontext() if is_written else pytest.raises(Overtaken):
+    with nullcontext() if is_own else pytest.raises(Overtaken):
         warehouse.append("instance", [partition(8)], after=version)
     assert warehouse.version("instance") == version + 1
 

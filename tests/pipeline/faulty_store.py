@@ -1,7 +1,7 @@
 """A server in front of an S3 server that fails in commits, as a busy store or a network does.
 
-``python -m tests.pipeline.faulty_store ADDRESS FOLDER`` serves on a free port, which is then in the file ``port``. The
-file ``faults`` has a line for each request to commit that fails next, with one of ``FAULTS``.
+``python -m tests.pipeline.faulty_store PORT ADDRESS FILE`` passes requests on to the server at this address. The file
+has a line for each request to commit that comes next: one of ``FAULTS``, or nothing.
 """
 
 import socket
@@ -23,7 +23,7 @@ class Front(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     target: str
-    folder: Path
+    faults: Path
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
@@ -46,12 +46,11 @@ class Front(BaseHTTPRequestHandler):
         return self._send(response.status, headers, content, length)
 
     def _fault(self) -> str:
-        file = self.folder / "faults"
         if self.command != "PUT" or "_delta_log" not in self.path:
             return ""
         with LOCK:
-            fault, _, later = file.read_text().partition("\n")
-            file.write_text(later)
+            fault, _, later = self.faults.read_text().partition("\n")
+            self.faults.write_text(later)
         return fault
 
     def _send(self, status: int, headers: dict[str, str], content: bytes, length: str | None = None) -> None:
@@ -69,13 +68,10 @@ class Front(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _answer
 
 
-def main(address: str, folder: str) -> None:
+def main(port: str, address: str, file: str) -> None:
     """Serve until this process is stopped."""
-    Front.target, Front.folder = address, Path(folder)
-    Path(folder, "faults").touch()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Front)
-    Path(folder, "port").write_text(str(server.server_port))
-    server.serve_forever()
+    Front.target, Front.faults = address, Path(file)
+    ThreadingHTTPServer(("127.0.0.1", int(port)), Front).serve_forever()
 
 
 if __name__ == "__main__":

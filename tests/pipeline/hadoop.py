@@ -24,7 +24,7 @@ _YARN = {
 
 
 class Hadoop(NamedTuple):
-    """A running HDFS, and perhaps YARN.
+    """A running HDFS and YARN.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Hadoop(NamedTuple):
 
 
 @contextmanager
-def running(home: Path, *, yarn: bool = False) -> Iterator[Hadoop]:
+def running(home: Path) -> Iterator[Hadoop]:
     """HDFS with one data node, and YARN with one node, on free ports; ``home`` is an empty folder."""
     fetch(HADOOP)
     jars = spark_home() / "jars"
@@ -84,23 +84,22 @@ def running(home: Path, *, yarn: bool = False) -> Iterator[Hadoop]:
         try:
             jvm = JavaGateway(gateway_parameters=GatewayParameters(port=port, enable_memory_management=False)).jvm
             own = {"hadoop.tmp.dir": str(home / "tmp"), "hdfs.minidfs.basedir": str(home / "hdfs")}
-            yield _started(jvm, home, {**own, **_YARN}, yarn=yarn)
+            yield _started(jvm, home, {**own, **_YARN})
         finally:
             process.kill()
             process.wait()
 
 
-def _started(jvm: Any, home: Path, properties: Mapping[str, str], *, yarn: bool) -> Hadoop:
+def _started(jvm: Any, home: Path, properties: Mapping[str, str]) -> Hadoop:
     site = jvm.org.apache.hadoop.yarn.conf.YarnConfiguration()
     for name, value in properties.items():
         site.set(name, value)
     getattr(jvm.org.apache.hadoop.hdfs, "MiniDFSCluster$Builder")(site).numDataNodes(1).build().waitActive()
-    if yarn:
-        nodes = jvm.org.apache.hadoop.yarn.server.MiniYARNCluster("ballast", 1, 1, 1)
-        nodes.init(site)
-        nodes.start()
-        assert nodes.waitForNodeManagersToConnect(60_000)
-        site = nodes.getConfig()
+    nodes = jvm.org.apache.hadoop.yarn.server.MiniYARNCluster("ballast", 1, 1, 1)
+    nodes.init(site)
+    nodes.start()
+    assert nodes.waitForNodeManagersToConnect(60_000)
+    site = nodes.getConfig()
     site.unset("net.topology.node.switch.mapping.impl")  # a class of the tests of Hadoop
     conf = home / "conf"
     conf.mkdir()

@@ -230,7 +230,7 @@ def test_real_executors_give_the_same_documents(first: First, tmp_path: Path) ->
 
 
 def kill_each_executor(cluster: Path, warehouse: Path) -> None:
-    """Kill the executor of the first worker in the stage validate, that of the second in the stage solve."""
+    """Kill the executor of the first worker while ingest writes, that of the second while baseline writes."""
     until = time.monotonic() + SECONDS
     for worker, table in (("worker-1", "bronze_records"), ("worker-2", "baseline")):
         while not list(warehouse.glob(f"{table}/*.parquet")):

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from stored.tables import Overtaken, Row, Warehouse
 from tests.pipeline import hadoop
 from tests.pipeline.test_at_once import MEMORY, submit_command
 from tests.pipeline.test_fleet import TABLES, folder_of
+from tour.ports import free_ports
 
 pytestmark = pytest.mark.all_only
 
@@ -52,32 +53,36 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     if not program.exists():
         pytest.skip(f"there is no {program}: run ./run-tests.sh")
     home = tmp_path_factory.mktemp("s3")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"127.0.0.1:{port}"
-    in_front = [sys.executable, "-m", "tests.pipeline.faulty_store", address, str(home)]
-    commands = [[str(program), "-H", "127.0.0.1", "-p", str(port)], in_front]
-    with (home / "log").open("wb") as log:
-        processes = [subprocess.Popen(command, stdout=log, stderr=log, cwd=HOME) for command in commands]
+    ports = free_ports(2)
+    address, front = (f"127.0.0.1:{port}" for port in ports)
+    made = Server(address, front, home / "faults")
+    made.fail()
+    commands = [
+        [str(program), "-H", "127.0.0.1", "-p", str(ports[0])],
+        [sys.executable, "-m", "tests.pipeline.faulty_store", str(ports[1]), address, str(made.faults)],
+    ]
+    log = home / "log"
+    with log.open("wb") as output:
+        processes = [subprocess.Popen(command, stdout=output, stderr=output, cwd=HOME) for command in commands]
     try:
-        _wait_for(lambda: socket.create_connection(("127.0.0.1", port)))
-        _wait_for((home / "port").read_text)
+        for port, process in zip(ports, processes, strict=True):
+            _wait_for(port, process, log)
         files(address).create_dir(BUCKET)
-        yield Server(address, f"127.0.0.1:{(home / 'port').read_text()}", home / "faults")
+        yield made
     finally:
         for process in processes:
             process.kill()
             process.wait()
 
 
-def _wait_for(look: Callable[[], object]) -> None:
+def _wait_for(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
     until = time.monotonic() + 60
     while True:
         try:
-            look()
+            socket.create_connection(("127.0.0.1", port)).close()
             return
         except OSError:
+            assert process.poll() is None, log.read_text()
             assert time.monotonic() < until
             time.sleep(0.1)
 
@@ -213,16 +218,16 @@ def _row() -> Row:
     return {column.name: values[column.type] for column in schemas.ALL["approvals"].columns}
 
 
+@pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize("faults", [("busy",) * 3, ("lost", "lost"), ("done-but-lost",), ("done-but-lost", "busy")])
-def test_a_row_is_added_once_although_the_store_fails(
-    server: Server, warehouse: Warehouse, faults: tuple[str, ...]
-) -> None:
+def test_a_row_is_added_once_although_the_store_fails(server: Server, faults: tuple[str, ...]) -> None:
     """Also if the answer to the commit is lost, with and without a version after which it must come."""
     warehouse = Warehouse(f"s3://{BUCKET}/failing")
-    for after in (None, warehouse.version("approvals")):
-        count, version = len(warehouse.rows("approvals")), warehouse.version("approvals")
+    for names_version in (False, True):
+        version = warehouse.version("approvals")
+        count = len(warehouse.rows("approvals"))
         server.fail(*faults)
-        warehouse.append("approvals", [_row()], after=None if after is None else version)
+        warehouse.append("approvals", [_row()], after=version if names_version else None)
         assert (len(warehouse.rows("approvals")), server.faults.read_text()) == (count + 1, "")
         with pytest.raises(Overtaken):
             warehouse.append("approvals", [_row()], after=version)
@@ -244,7 +249,7 @@ def test_keys_that_expire_change_nothing_and_are_one_line(both: Both, server: Se
 @pytest.fixture(scope="module")
 def of_hadoop(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[hadoop.Hadoop]:
     """HDFS with the inputs of the local run, and YARN."""
-    with hadoop.running(tmp_path_factory.mktemp("hadoop"), yarn=True) as running:
+    with hadoop.running(tmp_path_factory.mktemp("hadoop")) as running:
         running.put(local / "in", "/in")
         yield running
 
